@@ -8,16 +8,21 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from kcm.api.core_v1 import PersistentVolumeClaim, PersistentVolumeClaimSpec
+from kcm.api.core_v1.references import TypedLocalObjectReference, TypedObjectReference
 from kcm.apimachinery import names
 from kcm.apimachinery.field_errors import (
     NOT_NEGATIVE,
     Faults,
     forbidden,
     invalid,
+    invalid_all,
     not_supported,
     required,
 )
+from kcm.errors import FieldError
 from kcm.kinds.validation import meta
+
+Source = TypedLocalObjectReference | TypedObjectReference
 
 _MODES = ("ReadOnlyMany", "ReadWriteMany", "ReadWriteOnce", "ReadWriteOncePod")
 _FIXED = (
@@ -34,7 +39,7 @@ def create(claim: PersistentVolumeClaim) -> Faults:
 
 
 def update(new: PersistentVolumeClaim, old: PersistentVolumeClaim) -> Faults:
-    faults = meta.metadata_update(new, old) + claim_spec(new.spec, "spec")
+    faults = meta.metadata_update(new, old) + claim_spec(new.spec, "spec", old.spec)
     changeable: dict[str, str | None] = {} if old.spec.volume_name else {"volume_name": None}
     if _gets_a_class(new, old):
         changeable["storage_class_name"] = None
@@ -80,13 +85,54 @@ def status_update(new: PersistentVolumeClaim, old: PersistentVolumeClaim) -> Fau
     return faults
 
 
-def claim_spec(spec: PersistentVolumeClaimSpec, path: str) -> Faults:
-    """Checks the spec of a claim."""
+def claim_spec(
+    spec: PersistentVolumeClaimSpec, path: str, old: PersistentVolumeClaimSpec | None = None
+) -> Faults:
+    """Checks the spec of a claim. Sources that the old spec has already are not checked again."""
     modes, where = spec.access_modes or (), f"{path}.accessModes"
     faults = access_modes(modes, where, detail="at least 1 access mode is required")
     if spec.selector is not None:
         faults += meta.label_selector(spec.selector, f"{path}.selector")
+    if old is None or (spec.data_source, spec.data_source_ref) != (
+        old.data_source,
+        old.data_source_ref,
+    ):
+        faults += _sources(spec, path)
     return faults + _size(spec, path) + _names(spec, path)
+
+
+def _sources(spec: PersistentVolumeClaimSpec, path: str) -> Faults:
+    """Checks what the volume is to be filled from."""
+    source, ref, faults = spec.data_source, spec.data_source_ref, list[FieldError]()
+    if source is not None:
+        faults += _source(source, f"{path}.dataSource")
+    if ref is None:
+        return faults
+    faults += _source(ref, f"{path}.dataSourceRef")
+    if ref.namespace:
+        where = f"{path}.dataSourceRef.namespace"
+        faults += invalid_all(where, ref.namespace, names.label_faults(ref.namespace))
+        if source is not None:
+            detail = "may not be specified when dataSourceRef.namespace is specified"
+            faults.append(invalid(path, f"{path}.dataSource", detail))
+    elif source is not None and _identity(source) != _identity(ref):
+        faults.append(invalid(path, f"{path}.dataSource", "must match dataSourceRef"))
+    return faults
+
+
+def _source(source: Source, path: str) -> Faults:
+    faults = [required(f"{path}.{name}") for name in ("name", "kind") if not getattr(source, name)]
+    if source.api_group:
+        bad = names.subdomain_faults(source.api_group)
+        return faults + invalid_all(f"{path}.apiGroup", source.api_group, bad)
+    if source.kind != "PersistentVolumeClaim":
+        detail = "must be 'PersistentVolumeClaim' when referencing the default apiGroup"
+        faults.append(invalid(path, source.kind, detail))
+    return faults
+
+
+def _identity(source: Source) -> tuple[str | None, str, str]:
+    return source.api_group, source.kind, source.name
 
 
 def access_modes(modes: Sequence[str], path: str, *, detail: str) -> Faults:

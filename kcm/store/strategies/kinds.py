@@ -54,6 +54,7 @@ from kcm.store.strategies.counted import (
     WebhooksStrategy,
 )
 from kcm.store.strategies.services import ServiceStrategy
+from kcm.store.strategies.volume_sources import complete_sources
 
 # --- The strategy of APIServices.
 #
@@ -151,11 +152,19 @@ def _count_generation(obj: DaemonSet, count: int) -> DaemonSet:
 
 
 class ClaimStrategy(WithoutGeneration[PersistentVolumeClaim]):
-    """New claims are Pending until they are bound to a volume."""
+    """New claims are Pending until they are bound to a volume.
+
+    Both of a claim's fields for what its volume is filled from are set if one is.
+    """
 
     def for_create(self, obj: PersistentVolumeClaim) -> PersistentVolumeClaim:
-        claim = super().for_create(obj)
+        claim = super().for_create(obj.with_spec(complete_sources(obj.spec, None)))
         return claim.with_status(PersistentVolumeClaimStatus(phase="Pending"))
+
+    def for_update(
+        self, new: PersistentVolumeClaim, old: PersistentVolumeClaim
+    ) -> PersistentVolumeClaim:
+        return new.with_spec(complete_sources(new.spec, old.spec))
 
 
 class VolumeStrategy(WithoutGeneration[PersistentVolume]):

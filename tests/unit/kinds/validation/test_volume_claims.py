@@ -35,6 +35,25 @@ TOO_SMALL = "spec.resources.requests.storage: Forbidden: field can not be less t
             {"volumeMode": "X"},
             ['spec.volumeMode: Unsupported value: "X": supported values: "Block", "Filesystem"'],
         ),
+        (
+            {"dataSourceRef": {"kind": "Pod", "name": "x"}},
+            [
+                f"spec.{field}: Invalid value: \"Pod\": must be 'PersistentVolumeClaim' when "
+                "referencing the default apiGroup"
+                for field in ("dataSource", "dataSourceRef")
+            ],
+        ),
+        (
+            {
+                "dataSource": {"kind": "PersistentVolumeClaim", "name": "x"},
+                "dataSourceRef": {"kind": "PersistentVolumeClaim", "name": "y"},
+            },
+            ['spec: Invalid value: "spec.dataSource": must match dataSourceRef'],
+        ),
+        (
+            {"dataSourceRef": {"apiGroup": "a.example", "kind": "Backup"}},
+            ["spec.dataSource.name: Required value", "spec.dataSourceRef.name: Required value"],
+        ),
     ],
 )
 def test_the_spec(spec: dict[str, Any], expected: list[str]) -> None:
