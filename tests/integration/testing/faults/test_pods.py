@@ -142,7 +142,7 @@ def test_mistakes_say_what_to_do(cp: ControlPlane, name: str) -> None:
         cp.pods[name].oom()
     with pytest.raises(errors.NotFound, match='no container "other"; there are main, helper'):
         cp.pods[name].not_ready("other")
-    with pytest.raises(ValueError, match="exit_code=300 is none: use 0 to 255"):
+    with pytest.raises(ValueError, match="exit_code=300 is out of range: use 0 to 255"):
         cp.pods[name].crash(300)
 
 
