@@ -187,8 +187,8 @@ def _require_same_order(
     rest = iter(token(item) for item in order)
     if not all(any(token(item) == other for other in rest) for item in sent):
         raise errors.BadRequest(
-            f"The order in patch list:\n{str(sent)[:_SHOWN]}\n doesn't match $setElementOrder "
-            f"list:\n{str(order)[:_SHOWN]}\n"
+            f"The order in patch list:\n{_token(sent)[:_SHOWN]}\n doesn't match $setElementOrder "
+            f"list:\n{_token(order)[:_SHOWN]}\n"
         )
 
 

@@ -112,7 +112,7 @@ def build_ordered_patch() -> bytes:
     container = {
         "name": "c",
         "$setElementOrder/env": names[::-1],
-        "env": environment("old"),  # as it is: the rest of the work is in the merging
+        "env": environment("old")[::-1],  # as it is: the rest of the work is in the merging
     }
     return encode({"spec": {"containers": [container]}})
 
