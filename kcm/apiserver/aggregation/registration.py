@@ -57,9 +57,10 @@ class Action(Enum):
 def decide(
     present: APIService | None, wanted: APIService | None, *, synced: bool, at_start: bool
 ) -> Action:
-    """Returns what to do so that an APIService is as this server wants it, None for absent.
+    """Returns the action that makes an APIService what this server wants. None means absent.
 
-    `synced` says that it was seen to already, `at_start` that it existed when this server started.
+    `synced` says whether this server has already synced it, `at_start` whether it existed when this
+    server started.
     """
     if present is None and wanted is None:
         return Action.NOTHING
@@ -118,7 +119,7 @@ def list_custom(definitions: Iterable[CustomResourceDefinition]) -> dict[str, AP
 
 
 class Registration:
-    """Writes the APIServices. `turn` is one look at all of them; one thread calls it."""
+    """Writes the APIServices. `turn` checks all of them; one thread calls it."""
 
     def __init__(self, store: Store, cacher: Cacher, clock: Clock | None = None) -> None:
         self._store = store

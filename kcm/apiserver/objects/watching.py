@@ -246,7 +246,7 @@ class HttpWatch:
         return events
 
     async def _convert_events(self, events: Sequence[CacheEvent]) -> None:
-        """Has a webhook convert what is shown of the events, if there is one."""
+        """Converts the objects of the events by the webhook of their kind, if there is one."""
         if not events or self._cacher.converter is None:
             return
         entries = [event.entry for event in events]
