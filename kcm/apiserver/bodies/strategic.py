@@ -184,8 +184,8 @@ def _order_twice(
 def _require_same_order(
     sent: Sequence[Any], order: Sequence[Any], token: Callable[[Any], str]
 ) -> None:
-    rest = iter(token(item) for item in order)
-    if not all(any(token(item) == other for other in rest) for item in sent):
+    rest = iter([token(item) for item in order])
+    if not all(token(item) in rest for item in sent):  # `in` reads on from the last one
         raise errors.BadRequest(
             f"The order in patch list:\n{_token(sent)[:_SHOWN]}\n doesn't match $setElementOrder "
             f"list:\n{_token(order)[:_SHOWN]}\n"

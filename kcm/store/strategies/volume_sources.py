@@ -28,8 +28,8 @@ def complete_sources(
     if ref is not None and ref.namespace and (old is None or old.data_source_ref is None):
         ref = None
     if ref is None and source is not None and (old is None or old.data_source is None):
-        known = ((source.api_group or ""), source.kind) in (_SNAPSHOT, _CLAIM)
-        source = source if known else None
+        if (source.api_group or "", source.kind) not in (_SNAPSHOT, _CLAIM):
+            source = None
     if source is not None and ref is None:
         ref = TypedObjectReference(**_fields(source))
     elif ref is not None and source is None and not ref.namespace:
