@@ -27,9 +27,9 @@ def complete_sources(
         return new  # the spec may not change, though it was stored without one of them
     if ref is not None and ref.namespace and (old is None or old.data_source_ref is None):
         ref = None
-    if ref is None and source is not None and (old is None or old.data_source is None):
-        if (source.api_group or "", source.kind) not in (_SNAPSHOT, _CLAIM):
-            source = None
+    has_none = old is None or old.data_source is None
+    if ref is None and has_none and source is not None and not _was_always_accepted(source):
+        source = None
     if source is not None and ref is None:
         ref = TypedObjectReference(**_fields(source))
     elif ref is not None and source is None and not ref.namespace:
@@ -37,6 +37,10 @@ def complete_sources(
     if source is new.data_source and ref is new.data_source_ref:
         return new
     return new.replace(data_source=source, data_source_ref=ref)
+
+
+def _was_always_accepted(source: TypedLocalObjectReference) -> bool:
+    return (source.api_group or "", source.kind) in (_SNAPSHOT, _CLAIM)
 
 
 def _fields(source: TypedLocalObjectReference | TypedObjectReference) -> dict[str, str | None]:
