@@ -28,11 +28,12 @@ class NodeRestrictionPlugin(Plugin):
         if request is None:
             return write
         new = write.new
+        obj = new if new is not None else write.old  # of a collection, one after the other
         wanted = NodeWrite(
             write.operation,
             write.resource,
-            request.namespace or (new.namespace if new is not None else ""),
-            request.name or (new.name if new is not None else ""),
+            request.namespace or (obj.namespace if obj is not None else ""),
+            request.name or (obj.name if obj is not None else ""),
             write.subresource,
             new,
             write.old,

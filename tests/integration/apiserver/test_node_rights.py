@@ -99,6 +99,27 @@ def test_a_node_writes_its_own_objects_only(n1: httpx.Client) -> None:
     assert "is not allowed to modify labels" in refusal(patch("/api/v1/nodes/n1", restricted))
 
 
+def test_a_node_that_may_delete_collections_is_told_of_the_pod_that_is_not_its_own(
+    n1: httpx.Client, api: Live
+) -> None:
+    rules = [{"apiGroups": [""], "resources": ["pods"], "verbs": ["deletecollection", "list"]}]
+    rbac = "/apis/rbac.authorization.k8s.io/v1"
+    api.create(f"{rbac}/clusterroles", {"metadata": {"name": "clears"}, "rules": rules})
+    role = {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "clears"}
+    subject = {
+        "apiGroup": "rbac.authorization.k8s.io", "kind": "User", "name": "system:node:n1",
+    }  # fmt: skip
+    binding = {"metadata": {"name": "clears"}, "roleRef": role, "subjects": [subject]}
+    api.create(f"{rbac}/clusterrolebindings", binding)
+
+    def clear() -> httpx.Response:
+        return n1.delete(f"{DEFAULT}/pods", params={"fieldSelector": "spec.nodeName=n2"})
+
+    until(lambda: "cannot deletecollection" not in clear().text, "the role")
+    assert "can only delete pods with spec.nodeName set to itself" in refusal(clear())
+    assert api.client.get(f"{DEFAULT}/pods/pod-n2").status_code == 200
+
+
 def test_a_node_creates_mirror_pods_and_its_lease_only(n1: httpx.Client, api: Live) -> None:
     pod: dict[str, Any] = {
         "metadata": {"name": "static"},
