@@ -15,7 +15,7 @@ from typing import Any, cast
 
 from kcm import errors
 from kcm.api import codec
-from kcm.api.admissionregistration_v1 import UPDATE
+from kcm.api.admissionregistration_v1 import DELETE, UPDATE
 from kcm.api.scheme import Resource, Scheme
 from kcm.apimachinery.meta_v1 import Kind, KubeObject
 from kcm.clock import Clock, RealClock
@@ -23,7 +23,7 @@ from kcm.redisio import Fence, RedisIO
 from kcm.store.admission import namespaces
 from kcm.store.admission.chain import AdmissionChain
 from kcm.store.admission.cluster_ips import ClusterIPs
-from kcm.store.admission.plugin import Plugin, WriteRequest
+from kcm.store.admission.plugin import Plugin, Write, WriteRequest
 from kcm.store.admission.plugins import build_plugins, order_plugins
 from kcm.store.admission.quotas import QuotaMemory, check_room
 from kcm.store.admission.service_addresses import Ranges, ServiceAddresses
@@ -252,9 +252,9 @@ class Store(StoreReader):
         """Deletes an object, or sets its deletion timestamp if it has finalizers or a grace period.
 
         Returns its last state. An object that cannot be read is purged, and only its kind and name
-        are returned: no plugin sees it. `request` says who asks for the deletion. Raises: NotFound,
-        Conflict, Forbidden, GuardFailed, Fenced, StoreUnavailable, and what plugins raise; Damaged
-        for an object that cannot be read if the deletion has preconditions, guards or a fence.
+        are returned; plugins that need more than its name are not asked. `request` says who asks.
+        Raises: NotFound, Conflict, Forbidden, GuardFailed, Fenced, StoreUnavailable, and what
+        plugins raise; Damaged for such an object if there are preconditions, guards or a fence.
         """
         options = options or DeleteOptions()
         for _ in range(ATTEMPTS):
@@ -263,6 +263,7 @@ class Store(StoreReader):
             except errors.Damaged:
                 if options.uid or options.resource_version or when.guards or when.fence:
                     raise
+                self.admission.admit_unreadable(Write(DELETE, resource, request=request))
                 return self.purge(resource, key)
             item = self.items.build_delete(old, options, when.guards, request=request)
             if item is None:

@@ -15,6 +15,7 @@ class NodeRestrictionPlugin(Plugin):
     """Refuses writes that the user's node may not make."""
 
     name = "NodeRestriction"
+    admits_unreadable = True
 
     def __init__(self, restriction: NodeRestriction) -> None:
         self._restriction = restriction

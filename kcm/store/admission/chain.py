@@ -54,6 +54,15 @@ class AdmissionChain:
             plugin.validate(write)
         return write
 
+    def admit_unreadable(self, write: Write) -> None:
+        """Passes the deletion of an object that cannot be read to the plugins that need not see it.
+
+        Raises the error of the plugin that refuses it.
+        """
+        for plugin in self._find_steps(write).mutating:
+            if plugin.admits_unreadable:
+                plugin.admit(write)
+
     def decides(self, resource: Resource, subresource: str, operation: str) -> bool:
         """Reports whether a webhook or policy is about such writes; see `Plugin.decides`."""
         return any(plugin.decides(resource, subresource, operation) for plugin in self.plugins)

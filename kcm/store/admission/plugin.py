@@ -90,6 +90,8 @@ class Plugin:
     """
 
     name: ClassVar[str]
+    # whether it decides by the name alone about the deletion of an object that cannot be read
+    admits_unreadable: ClassVar[bool] = False
 
     def handles(self, resource: str, subresource: str, operation: str) -> bool:
         """Reports whether the plugin is about such writes. The answer must never change.

@@ -120,6 +120,19 @@ def test_a_node_that_may_delete_collections_is_told_of_the_pod_that_is_not_its_o
     assert api.client.get(f"{DEFAULT}/pods/pod-n2").status_code == 200
 
 
+def test_a_node_cannot_remove_an_unreadable_pod_of_another_node(
+    n1: httpx.Client, api: Live
+) -> None:
+    spec = {"nodeName": "n2", "containers": [CONTAINER]}
+    api.create(f"{DEFAULT}/pods", {"metadata": {"name": "unreadable"}, "spec": spec})
+    io = api.store.io
+    key = io.keys.object("pods", "default/unreadable")
+    io.execute("HSET", key, "json", "{")
+    assert n1.delete(f"{DEFAULT}/pods/unreadable").status_code in (403, 404)
+    assert io.execute("EXISTS", key) == 1
+    assert api.client.delete(f"{DEFAULT}/pods/unreadable").status_code == 200
+
+
 def test_a_node_creates_mirror_pods_and_its_lease_only(n1: httpx.Client, api: Live) -> None:
     pod: dict[str, Any] = {
         "metadata": {"name": "static"},
