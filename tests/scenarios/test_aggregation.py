@@ -12,7 +12,7 @@ import pytest
 
 from kcm.testing.waiting import until
 from tests.integration.apiserver.authority import Authority
-from tests.integration.apiserver.extension import BASE, PROGRAM, FrontProxy, api_service
+from tests.integration.apiserver.extension import BASE, PROGRAM, ROOT, FrontProxy, api_service
 from tests.scenarios.system import System, system
 
 __all__ = ["system"]
@@ -24,12 +24,13 @@ NAME, PORT = "v1alpha1.fruits.example.com", 8443
 def manifest_of_server(system: System, servers: Authority) -> str:
     certificate, key = servers.server("fruits.default.svc")
     front_proxy = system.folder / "s" / "front-proxy-ca.crt"
-    command = [sys.executable, "-S", str(PROGRAM), "--alone", "--host=$(IP)", f"--port={PORT}"]
+    command = [sys.executable, "-S", "-m", PROGRAM, "--alone", "--host=$(IP)", f"--port={PORT}"]
     command += [f"--certificate={certificate}", f"--key={key}", f"--client-ca={front_proxy}"]
     container = {
         "name": "main",
         "image": "none",
         "command": command,
+        "workingDir": str(ROOT),
         "env": [{"name": "IP", "valueFrom": {"fieldRef": {"fieldPath": "status.podIP"}}}],
         "readinessProbe": {"tcpSocket": {"port": PORT}, "periodSeconds": 1},
     }

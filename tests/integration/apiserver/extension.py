@@ -20,7 +20,8 @@ from tests.integration.apiserver.serving import Live
 SERVICES = "/apis/apiregistration.k8s.io/v1/apiservices"
 GROUP, VERSION = "fruits.example.com", "v1alpha1"
 BASE = f"/apis/{GROUP}/{VERSION}"
-PROGRAM = Path(__file__).with_name("extension_server.py")
+PROGRAM = "tests.integration.apiserver.extension_server"
+ROOT = Path(__file__).parents[3]
 
 
 @dataclass(frozen=True)
@@ -52,9 +53,11 @@ class FrontProxy:
 def running(proxy: FrontProxy, name: str, *flags: str) -> Iterator[int]:
     """Runs an extension server with the certificate of the Service `name`, and yields its port."""
     certificate, key = proxy.servers.server(f"{name}.default.svc")
-    command = [sys.executable, "-S", str(PROGRAM), f"--certificate={certificate}", f"--key={key}"]
+    command = [sys.executable, "-S", "-m", PROGRAM, f"--certificate={certificate}", f"--key={key}"]
     command += [f"--client-ca={proxy.proxies.path}", *flags]
-    process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    process = subprocess.Popen(
+        command, cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    )
     try:
         assert process.stdout is not None
         yield int(process.stdout.readline())
