@@ -89,6 +89,14 @@ def test_a_node_writes_its_own_objects_only(n1: httpx.Client) -> None:
         "spec.nodeName set to itself"
     )
     labels = {"metadata": {"labels": {"mine": "yes"}}}
+    assert "cannot update labels through pod status" in refusal(
+        patch(f"{DEFAULT}/pods/pod-n1/status", labels)
+    )
+    taken = {"metadata": {"ownerReferences": [{"apiVersion": "v1", "kind": "Node", "name": "n9",
+                                               "uid": "u"}]}}  # fmt: skip
+    assert "is not allowed to modify ownerReferences" in refusal(
+        patch("/api/v1/nodes/n1/status", taken)
+    )
     assert patch("/api/v1/nodes/n1", labels).status_code == 200
     assert refusal(patch("/api/v1/nodes/n2", labels)) == (
         'nodes "n2" is forbidden: node "n1" is not allowed to modify node "n2"'
