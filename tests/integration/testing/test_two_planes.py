@@ -89,6 +89,7 @@ def planes() -> Iterator[dict[str, ControlPlane]]:
         planes = {"one": one, "other": other}
         for name, plane in planes.items():
             plane.apply(define(name))
+            assert 200 in list_codes(plane)  # the kind is served once its scheme has it
         yield planes
 
 
