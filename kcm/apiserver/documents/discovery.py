@@ -8,8 +8,10 @@ from __future__ import annotations
 
 import platform
 import sys
+from base64 import b64encode
 from collections.abc import Iterator, Sequence
 from functools import lru_cache
+from hashlib import sha256
 from typing import Any
 
 from kcm import __version__
@@ -132,7 +134,11 @@ class Discovery:
         resources = [r for r in served if (r.group, r.version) == (group_, version_)]
         if not resources:
             raise PathNotFound
-        entries = [entry for resource in resources for entry in _entries(resource)]
+        entries = [
+            entry
+            for resource in resources
+            for entry in _entries(resource, self._kinds.versions(resource.name))
+        ]
         return json_response(
             {
                 "kind": "APIResourceList",
@@ -181,7 +187,10 @@ def _verbs(resource: Resource) -> tuple[str, ...]:
     return tuple(verb for verb in VERBS if together or verb != "deletecollection")
 
 
-def _entries(resource: Resource) -> Iterator[dict[str, Any]]:
+def _entries(resource: Resource, versions: Sequence[Resource]) -> Iterator[dict[str, Any]]:
+    """Yields the entries of a resource and its subresources; `versions` has all versions of its
+    kind, the storage version first, and is empty if its objects are not stored.
+    """
     entry: dict[str, Any] = {
         "name": resource.plural,
         "singularName": resource.singular,
@@ -189,7 +198,7 @@ def _entries(resource: Resource) -> Iterator[dict[str, Any]]:
         "kind": resource.kind,
         "verbs": list(_verbs(resource)),
     }
-    yield entry | _short_names(resource)
+    yield entry | _short_names(resource) | _storage_version_hash(versions)
     for sub in describe_subresources(resource):
         yield _subresource_entry(resource, sub)
 
@@ -198,6 +207,18 @@ def _short_names(resource: Resource) -> dict[str, list[str]]:
     """Returns the short names and categories of a resource, without those that are empty."""
     named = {"shortNames": resource.short_names, "categories": resource.categories}
     return {field: list(names) for field, names in named.items() if names}
+
+
+def _storage_version_hash(versions: Sequence[Resource]) -> dict[str, str]:
+    """Returns what tells a client that the storage version of a kind has changed.
+
+    Source: StorageVersionHash in staging/src/k8s.io/apiserver/pkg/endpoints/discovery.
+    """
+    if not versions or not versions[0].served:
+        return {}
+    stored = versions[0]
+    digest = sha256(f"{stored.group}/{stored.version}/{stored.kind}".encode()).digest()
+    return {"storageVersionHash": b64encode(digest[:8]).decode()}
 
 
 def _subresource_entry(resource: Resource, sub: DescribedSubresource) -> dict[str, Any]:

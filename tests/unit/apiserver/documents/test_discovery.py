@@ -41,6 +41,23 @@ def test_a_group_version_lists_kinds_and_subresources() -> None:
 
 
 @pytest.mark.parametrize(
+    ("group", "version", "name", "storage_version_hash"),
+    [  # as a cluster of upstream's says
+        ("", "v1", "pods", "xPOwRZ+Yhw8="),
+        ("apps", "v1", "deployments", "8aSe+NMegvE="),
+        ("", "v1", "pods/status", None),
+        ("", "v1", "bindings", None),
+        ("authorization.k8s.io", "v1", "subjectaccessreviews", None),
+    ],
+)
+def test_discovery_tells_the_storage_version_of_stored_kinds(
+    group: str, version: str, name: str, storage_version_hash: str | None
+) -> None:
+    entries = {e["name"]: e for e in read(DISCOVERY.group_version(group, version))["resources"]}
+    assert entries[name].get("storageVersionHash") == storage_version_hash
+
+
+@pytest.mark.parametrize(
     ("accept", "form"),
     [(V2, "v2"), (V2BETA1, "v2beta1"), (f"{V2},{V2BETA1},application/json", "v2")],
 )
