@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import partial
 
 from kcm.apiextensions import conversion
@@ -12,7 +13,7 @@ from kcm.apiserver.exchange import Exchange
 from kcm.apiserver.filters.observed import observed
 from kcm.apiserver.filters.resources import learn_kinds
 from kcm.apiserver.http.responses import Response
-from kcm.apiserver.http.sending import compress
+from kcm.apiserver.http.sending import present
 from kcm.apiserver.http_errors import PathNotFound
 from kcm.apiserver.objects import status
 from kcm.apiserver.pages import Pages
@@ -46,23 +47,22 @@ class RequestHandler:
         """Returns the response to a request. It writes that for an error, too, since it may take
         long as well.
         """
-        handle = partial(self._handle, exchange)
+        handle: Callable[[], Response] = partial(self._handle, exchange)
         try:
             if self._observer is not None:
-                return observed(self._observer, exchange, handle)()
-            return handle()
+                handle = observed(self._observer, exchange, handle)
+            response = handle()
         except Exception as error:  # noqa: BLE001 - no trace may leave the server
-            return status.respond_failure(error, exchange.remarks.warnings)
+            response = status.respond_failure(error, exchange.remarks.warnings)
+        return present(response, exchange.request)
 
     def _handle(self, exchange: Exchange) -> Response:
         request, info = exchange.request, exchange.info
         if info is None:
-            response = self._page(request)
-        else:
-            caller = exchange.caller(self._authorizer)
-            with conversion.asking(self._converter):
-                response = self._routes.objects(request, info, caller, exchange.remarks)
-        return compress(response, request.header(b"accept-encoding"))
+            return self._page(request)
+        caller = exchange.caller(self._authorizer)
+        with conversion.asking(self._converter):
+            return self._routes.objects(request, info, caller, exchange.remarks)
 
     def _page(self, request: Request) -> Response:
         try:

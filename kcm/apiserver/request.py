@@ -13,6 +13,8 @@ from kcm import errors
 
 MAX_BODY = 3 * 1024 * 1024  # bytes, as upstream's limitedReader
 _MOST_PARAMETERS = 100
+TRUE = frozenset({"1", "t", "T", "true", "True", "TRUE"})  # as Go's ParseBool
+_FALSE = frozenset({"0", "f", "F", "false", "False", "FALSE"})
 
 
 @dataclass(frozen=True)
@@ -87,9 +89,9 @@ def truth(query: Mapping[str, str], name: str) -> bool:
     Raises BadRequest for another value. A parameter without a value is true.
     """
     value = query.get(name)
-    if value is None or value in {"0", "f", "F", "false", "False", "FALSE"}:
+    if value is None or value in _FALSE:
         return False
-    if value in {"", "1", "t", "T", "true", "True", "TRUE"}:
+    if not value or value in TRUE:
         return True
     raise errors.BadRequest(
         f"invalid value of parameter {name}: {errors.shorten(value)!r} is not a boolean"

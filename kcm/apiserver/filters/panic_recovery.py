@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from kcm.apiserver.exchange import Exchange, Handler
 from kcm.apiserver.http.responses import Response
+from kcm.apiserver.http.sending import present
 from kcm.apiserver.objects import status
 from kcm.apiserver.request import Disconnected
 
@@ -22,4 +23,5 @@ class PanicRecovery:
         except Disconnected:
             return None  # nobody is there to be answered
         except Exception as error:  # noqa: BLE001 - no trace may leave the server
-            return status.respond_failure(error, exchange.remarks.warnings)
+            response = status.respond_failure(error, exchange.remarks.warnings)
+            return present(response, exchange.request)

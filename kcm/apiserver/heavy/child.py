@@ -12,7 +12,7 @@ from kcm.apiserver.auth.attributes import Attributes, User
 from kcm.apiserver.auth.authorizer import AlwaysDeny, AuthorizerDecision, Caller
 from kcm.apiserver.heavy.requests import HeavyWrite
 from kcm.apiserver.http.responses import Response, with_warnings
-from kcm.apiserver.http.sending import compress
+from kcm.apiserver.http.sending import present
 from kcm.apiserver.http_errors import MethodNotAllowed
 from kcm.apiserver.objects import status, verbs
 from kcm.apiserver.request_info import parse
@@ -50,13 +50,20 @@ def _prepare(settings: Settings) -> Callable[[HeavyWrite], Response]:
 def _answer(store: Store, write: HeavyWrite) -> Response:
     signal.setitimer(signal.ITIMER_PROF, MOST_SECONDS)  # SIGPROF kills the process
     try:
-        return _write(store, write)
+        return present(_respond(store, write), write.request)
     except MemoryError:
         sys.exit(1)  # a new process starts with all of it
-    except Exception as error:  # noqa: BLE001 - no trace may leave the server
-        return status.respond_failure(error)
     finally:
         signal.setitimer(signal.ITIMER_PROF, 0)
+
+
+def _respond(store: Store, write: HeavyWrite) -> Response:
+    try:
+        return _write(store, write)
+    except MemoryError:
+        raise
+    except Exception as error:  # noqa: BLE001 - no trace may leave the server
+        return status.respond_failure(error)
 
 
 def _write(store: Store, write: HeavyWrite) -> Response:
@@ -72,8 +79,7 @@ def _write(store: Store, write: HeavyWrite) -> Response:
             response = verbs.patch(store, api_request)
         case _:
             raise MethodNotAllowed
-    response = with_warnings(response, api_request.remarks.warnings)
-    return compress(response, request.header(b"accept-encoding"))
+    return with_warnings(response, api_request.remarks.warnings)
 
 
 def main() -> None:

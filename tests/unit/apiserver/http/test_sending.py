@@ -1,12 +1,21 @@
 from __future__ import annotations
 
 import asyncio
+import gzip
 from typing import Any
 
 import pytest
 
 from kcm.apiserver.http.responses import Response
-from kcm.apiserver.http.sending import PIECE, cut, send_response
+from kcm.apiserver.http.sending import (
+    GZIP_FROM,
+    MOST_INDENTED,
+    PIECE,
+    cut,
+    present,
+    send_response,
+)
+from kcm.apiserver.request import Request
 
 
 def warnings_of(*texts: str) -> list[str]:
@@ -61,3 +70,44 @@ def test_parts_are_sent_in_pieces_of_a_bounded_size(sizes: list[int], pieces: li
 def test_a_large_part_is_not_copied() -> None:
     large = bytes(PIECE * 3)
     assert all(isinstance(piece, memoryview) and piece.obj is large for piece in cut([large]))
+
+
+def ask(query: str = "", agent: str = "kubectl/v1.36.2", encoding: str = "") -> Request:
+    headers = {b"user-agent": agent.encode(), b"accept-encoding": encoding.encode()}
+    return Request("GET", "/api/v1", query.encode(), headers)
+
+
+@pytest.mark.parametrize(
+    ("query", "agent", "indented"),
+    [
+        ("", "kubectl/v1.36.2", False),
+        ("", "curl/8.5.0", True),
+        ("", "Wget/1.21", True),
+        ("", "Mozilla/5.0 (X11; Linux x86_64)", True),
+        ("pretty=true", "kubectl/v1.36.2", True),
+        ("pretty=1", "", True),
+        ("pretty=false", "curl/8.5.0", False),
+        ("pretty=perhaps", "curl/8.5.0", False),
+        ("pretty", "curl/8.5.0", True),
+        ("pretty=", "kubectl/v1.36.2", False),
+        ("&".join(["pretty"] * 101), "kubectl/v1.36.2", False),
+    ],
+)
+def test_people_get_json_that_is_indented(query: str, agent: str, indented: bool) -> None:
+    response = present(Response(b'{"a":[1,{}],"b":"\xc3\xa9"}'), ask(query, agent))
+    compact, lines = '{"a":[1,{}],"b":"é"}', '{\n  "a": [\n    1,\n    {}\n  ],\n  "b": "é"\n}'
+    assert response.body.decode() == (lines if indented else compact)
+
+
+def test_only_json_of_a_size_that_somebody_reads_is_indented() -> None:
+    long = b'["' + b"a" * MOST_INDENTED + b'"]'
+    assert present(Response(long), ask("pretty=1")).body == long
+    text = Response(b"[1]", content_type="text/plain")
+    assert present(text, ask("pretty=1")) == text
+
+
+def test_what_is_indented_is_compressed_as_well() -> None:
+    body = b'["' + b"a" * GZIP_FROM + b'"]'
+    response = present(Response(body), ask("pretty=1", encoding="gzip"))
+    assert response.headers["content-encoding"] == "gzip"
+    assert gzip.decompress(response.body) == b'[\n  "' + b"a" * GZIP_FROM + b'"\n]'
