@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from functools import cache
-from importlib import resources
 from typing import Any
 
 from kcm.api.custom.kinds import CustomObject, CustomResource
@@ -16,6 +14,7 @@ from kcm.apiextensions.structure import Field, Shape
 from kcm.apimachinery.base import MergeKey, MergeSet, Model
 from kcm.apimachinery.meta_v1 import ListMeta, ObjectMeta
 from kcm.apiserver.documents import openapi_custom
+from kcm.kinds.descriptions import describe_field
 
 Schema = dict[str, Any]
 
@@ -309,47 +308,3 @@ def _schema(schemas: dict[str, Schema], shape: Shape, dialect: Dialect) -> Schem
     if shape.item.kind == "any":  # a struct that kcm stores without reading it
         return {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
     return {"type": "object", "additionalProperties": _schema(schemas, shape.item, dialect)}
-
-
-# --- The descriptions of the API types' fields, which `kubectl explain` shows.
-#
-# They are in `descriptions.txt`: the name of a struct, and below it a line `field: description` for
-# each of its fields. Structs of the same name in several groups share their lines. A line without a
-# field describes a struct that has none, such as Quantity.
-
-
-_OF_EVERY_OBJECT = {
-    # Tools recognize the schemas of objects by how upstream's two descriptions begin.
-    "apiVersion": "APIVersion defines the versioned schema of this representation of an object.",
-    "kind": "Kind is a string value representing the REST resource this object represents.",
-    "metadata": "Standard object's metadata, such as its name and labels.",
-    "spec": "Wanted state of the object.",
-    "status": "Last observed state of the object. The system sets it.",
-}
-
-
-def describe_field(model: str, field: str) -> str:
-    """Returns the description of a struct's field, by its name in JSON. Returns "" if there is
-    none.
-    """
-    return _load().get((model, field)) or _OF_EVERY_OBJECT.get(field, "")
-
-
-def list_described() -> frozenset[tuple[str, str]]:
-    """Returns the structs and fields that have a description of their own."""
-    return frozenset(_load())
-
-
-@cache
-def _load() -> dict[tuple[str, str], str]:
-    """Returns the descriptions of `descriptions.txt` by struct and field."""
-    text = resources.files(__package__).joinpath("descriptions.txt").read_text("utf-8")
-    descriptions: dict[tuple[str, str], str] = {}
-    model = ""
-    for line in text.splitlines():
-        field, colon, words = line.partition(": ")
-        if colon:
-            descriptions[model, field] = words
-        elif line:
-            model = line
-    return descriptions

@@ -18,6 +18,7 @@ from kcm.apiserver.bodies import patches, reading, structs
 from kcm.apiserver.http.responses import ApiRequest, Response, json_response
 from kcm.apiserver.objects import serverside, tables, verbs
 from kcm.apiserver.scales import scale_of, scale_paths
+from kcm.kinds.descriptions import describe_column
 from kcm.kinds.printing.durations import age
 from kcm.store import Store
 
@@ -117,10 +118,10 @@ def _table(request: ApiRequest, body: dict[str, Any]) -> dict[str, Any]:
     meta = body["metadata"]
     created = meta.get("creationTimestamp")
     columns = (
-        ("Name", "string", "name"),
-        ("Desired", "integer", ""),
-        ("Available", "integer", ""),
-        ("Age", "string", ""),
+        ("Name", "string"),
+        ("Desired", "integer"),
+        ("Available", "integer"),
+        ("Age", "string"),
     )
     cells = [
         meta["name"],
@@ -139,8 +140,14 @@ def _table(request: ApiRequest, body: dict[str, Any]) -> dict[str, Any]:
         "apiVersion": request.form.api_version,
         "metadata": {"resourceVersion": meta.get("resourceVersion", "")},
         "columnDefinitions": [
-            {"name": name, "type": type_, "format": format_, "description": "", "priority": 0}
-            for name, type_, format_ in columns
+            {
+                "name": title,
+                "type": type_,
+                "format": "",
+                "description": describe_column("Scale", title),
+                "priority": 0,
+            }
+            for title, type_ in columns
         ],
         "rows": [row],
     }

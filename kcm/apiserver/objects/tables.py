@@ -17,6 +17,7 @@ from kcm.api.scheme import Resource
 from kcm.apimachinery.meta_v1 import KubeObject
 from kcm.apiserver.cache.entries import Entry
 from kcm.apiserver.http.responses import Form
+from kcm.kinds.descriptions import describe_column
 from kcm.kinds.printing.columns import Column, columns_of, convert_for_columns
 from kcm.kinds.printing.custom import DefinedColumn
 
@@ -25,21 +26,6 @@ _INCLUDE = ("", "Metadata", "Object", "None")
 _COMPLETED = {
     "Succeeded": "The pod has completed successfully.",
     "Failed": "The pod failed.",
-}
-# Titles that are not simply in title case.
-_NAMES = {
-    "ADDRESSTYPE": "AddressType",
-    "CLUSTER-IP": "Cluster-IP",
-    "EXTERNAL-IP": "External-IP",
-    "INTERNAL-IP": "Internal-IP",
-    "IP": "IP",
-    "MAXPODS": "MaxPods",
-    "MINPODS": "MinPods",
-    "OS-IMAGE": "OS-Image",
-    "PORT(S)": "Port(s)",
-    "PREEMPTIONPOLICY": "PreemptionPolicy",
-    "SERVICEACCOUNTS": "ServiceAccounts",
-    "UP-TO-DATE": "Up-to-date",
 }
 
 
@@ -73,19 +59,19 @@ def table(
         "kind": "Table",
         "apiVersion": form.api_version,
         "metadata": meta,
-        "columnDefinitions": [_definition(c) for c in columns] if headers else None,
+        "columnDefinitions": [_definition(resource, c) for c in columns] if headers else None,
         "rows": rows,
     }
 
 
-def _definition(column: Column) -> dict[str, Any]:
+def _definition(resource: Resource, column: Column) -> dict[str, Any]:
     if isinstance(column, DefinedColumn):
         return column.described
     return {
-        "name": _NAMES.get(column.title, column.title.title()),
+        "name": column.title,
         "type": column.type,
-        "format": "name" if column.title == "NAME" else "",
-        "description": "",
+        "format": "name" if column.title == "Name" else "",
+        "description": describe_column(resource.kind, column.title),
         "priority": 1 if column.wide else 0,
     }
 

@@ -170,7 +170,7 @@ class Layout:
         self._view = view
         self._columns: list[Column] = columns_of(resource, wide=view.form == "wide")
         self._with_namespace = view.show_namespace and resource.namespaced
-        titles = [column.title for column in self._columns]
+        titles = [column.title.upper() for column in self._columns]
         if self._with_namespace:
             titles.insert(0, "NAMESPACE")
         if view.show_labels:
@@ -194,7 +194,7 @@ class Layout:
 
     def _cell(self, column: Column, obj: KubeObject, now: datetime) -> str:
         text = column.text(obj, now)
-        if column.title == "NAME" and self._view.show_kind:
+        if column.title.upper() == "NAME" and self._view.show_kind:
             text = f"{qualified_kind(obj)}/{text}"
         return " ".join(text.split("\n"))
 

@@ -35,21 +35,21 @@ def _param_ref(binding: ValidatingAdmissionPolicyBinding, _: datetime) -> str:
     return f"{reference.namespace}/*" if reference.namespace else "*/*"
 
 
-_WEBHOOKS = Column("WEBHOOKS", lambda item, _: str(len(item.webhooks or ())), type="integer")
+_WEBHOOKS = Column("Webhooks", lambda item, _: str(len(item.webhooks or ())), type="integer")
 
 COLUMNS: Mapping[type[KubeObject], tuple[Column, ...]] = {
     ValidatingAdmissionPolicy: (
         NAME,
         Column(
-            "VALIDATIONS", lambda item, _: str(len(item.spec.validations or ())), type="integer"
+            "Validations", lambda item, _: str(len(item.spec.validations or ())), type="integer"
         ),
-        Column("PARAMKIND", _param_kind),
+        Column("ParamKind", _param_kind),
         AGE,
     ),
     ValidatingAdmissionPolicyBinding: (
         NAME,
-        Column("POLICYNAME", lambda item, _: item.spec.policy_name or ""),
-        Column("PARAMREF", _param_ref),
+        Column("PolicyName", lambda item, _: item.spec.policy_name or ""),
+        Column("ParamRef", _param_ref),
         AGE,
     ),
     ValidatingWebhookConfiguration: (NAME, _WEBHOOKS, AGE),

@@ -30,5 +30,5 @@ def _available(obj: APIService, _: datetime) -> str:
 
 
 COLUMNS: Mapping[type[KubeObject], tuple[Column, ...]] = {
-    APIService: (NAME, Column("SERVICE", _service), Column("AVAILABLE", _available), AGE)
+    APIService: (NAME, Column("Service", _service), Column("Available", _available), AGE)
 }

@@ -95,18 +95,18 @@ _NOTHING = Quantity(0)
 _USE = (
     NAME,
     _use("CPU", "cpu"),
-    _use("MEMORY", "memory"),
-    Column("WINDOW", lambda item, _: item.window),
+    _use("Memory", "memory"),
+    Column("Window", lambda item, _: item.window),
 )
 
 COLUMNS: Mapping[type[KubeObject], tuple[Column, ...]] = {
     HorizontalPodAutoscaler: (
         NAME,
-        Column("REFERENCE", _reference),
-        Column("TARGETS", _targets),
-        Column("MINPODS", _least),
-        Column("MAXPODS", lambda hpa, _: str(hpa.spec.max_replicas), number=True),
-        Column("REPLICAS", lambda hpa, _: str(hpa.status.current_replicas or 0), number=True),
+        Column("Reference", _reference),
+        Column("Targets", _targets),
+        Column("MinPods", _least),
+        Column("MaxPods", lambda hpa, _: str(hpa.spec.max_replicas), number=True),
+        Column("Replicas", lambda hpa, _: str(hpa.status.current_replicas or 0), number=True),
         AGE,
     ),
     NodeMetrics: _USE,

@@ -52,36 +52,36 @@ def _selector(job: Job | CronJob, _: datetime) -> str:
 
 _WIDE = (
     Column(
-        "CONTAINERS",
+        "Containers",
         lambda job, _: containers(_get_job_spec(job).template.spec.containers, "name"),
         wide=True,
     ),
     Column(
-        "IMAGES",
+        "Images",
         lambda job, _: containers(_get_job_spec(job).template.spec.containers, "image"),
         wide=True,
     ),
-    Column("SELECTOR", _selector, wide=True),
+    Column("Selector", _selector, wide=True),
 )
 
 COLUMNS: Mapping[type[KubeObject], tuple[Column, ...]] = {
     Job: (
         NAME,
-        Column("STATUS", _status),
-        Column("COMPLETIONS", _completions),
-        Column("DURATION", _duration),
+        Column("Status", _status),
+        Column("Completions", _completions),
+        Column("Duration", _duration),
         AGE,
         *_WIDE,
     ),
     CronJob: (
         NAME,
-        Column("SCHEDULE", lambda cron_job, _: cron_job.spec.schedule),
-        Column("TIMEZONE", lambda cron_job, _: cron_job.spec.time_zone or NONE),
-        Column("SUSPEND", lambda cron_job, _: str(bool(cron_job.spec.suspend))),
+        Column("Schedule", lambda cron_job, _: cron_job.spec.schedule),
+        Column("Timezone", lambda cron_job, _: cron_job.spec.time_zone or NONE),
+        Column("Suspend", lambda cron_job, _: str(bool(cron_job.spec.suspend))),
         Column(
-            "ACTIVE", lambda cron_job, _: str(len(cron_job.status.active or ())), type="integer"
+            "Active", lambda cron_job, _: str(len(cron_job.status.active or ())), type="integer"
         ),
-        Column("LAST SCHEDULE", _last),
+        Column("Last Schedule", _last),
         AGE,
         *_WIDE,
     ),

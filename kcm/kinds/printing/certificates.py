@@ -38,13 +38,13 @@ COLUMNS: Mapping[type[KubeObject], tuple[Column, ...]] = {
     CertificateSigningRequest: (
         NAME,
         AGE,
-        Column("SIGNERNAME", lambda request, _: request.spec.signer_name or NONE),
-        Column("REQUESTOR", lambda request, _: request.spec.username or ""),
-        Column("REQUESTEDDURATION", _duration),
-        Column("CONDITION", _condition),
+        Column("SignerName", lambda request, _: request.spec.signer_name or NONE),
+        Column("Requestor", lambda request, _: request.spec.username or ""),
+        Column("RequestedDuration", _duration),
+        Column("Condition", _condition),
     ),
     ClusterTrustBundle: (
         NAME,
-        Column("SIGNERNAME", lambda bundle, _: bundle.spec.signer_name or NONE),
+        Column("SignerName", lambda bundle, _: bundle.spec.signer_name or NONE),
     ),
 }

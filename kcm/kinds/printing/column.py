@@ -19,7 +19,8 @@ Text = Callable[[Any, datetime], str]
 
 @dataclass(frozen=True)
 class Column:
-    """A column of a table. A `wide` one is printed with `-o wide` only.
+    """A column of a table. `title` is its name in upstream's tables, which kubectl prints in upper
+    case. A `wide` one is printed with `-o wide` only.
 
     `type` is the declared type. With `number`, cells are numbers even if the declared type is a
     string, as for some of upstream's columns.
@@ -28,7 +29,7 @@ class Column:
     title: str
     text: Text
     wide: bool = False
-    type: str = "string"  # or integer, boolean
+    type: str = "string"  # or integer, boolean, date
     number: bool = False
 
     def cell(self, obj: Any, now: datetime) -> Any:
@@ -49,8 +50,8 @@ def age_of(obj: KubeObject, now: datetime) -> str:
     return age(obj.metadata.creation_timestamp, now)
 
 
-NAME = Column("NAME", name)
-AGE = Column("AGE", age_of)
+NAME = Column("Name", name)
+AGE = Column("Age", age_of)
 
 
 def containers(all_containers: list[Container], field: str) -> str:

@@ -28,7 +28,7 @@ _ROLE_PREFIX = "node-role.kubernetes.io/"
 
 
 def columns_of(resource: Resource, *, wide: bool = False) -> list[Column]:
-    """Returns the columns of a kind, NAME and AGE for one without its own."""
+    """Returns the columns of a kind, Name and Age for one without its own."""
     if isinstance(resource, CustomResource):
         every = custom_columns(resource.custom)
         return [column for column in every if wide or not column.wide]
@@ -139,56 +139,56 @@ def _replica_selector(owner: ReplicaSet | ReplicationController, _: datetime) ->
 _REPLICAS = (
     NAME,
     Column(
-        "DESIRED",
+        "Desired",
         lambda rs, _: str(1 if rs.spec.replicas is None else rs.spec.replicas),
         type="integer",
     ),
-    Column("CURRENT", lambda rs, _: str(rs.status.replicas), type="integer"),
-    Column("READY", lambda rs, _: str(rs.status.ready_replicas or 0), type="integer"),
+    Column("Current", lambda rs, _: str(rs.status.replicas), type="integer"),
+    Column("Ready", lambda rs, _: str(rs.status.ready_replicas or 0), type="integer"),
     AGE,
-    _template_column("CONTAINERS", "name"),
-    _template_column("IMAGES", "image"),
-    Column("SELECTOR", _replica_selector, wide=True),
+    _template_column("Containers", "name"),
+    _template_column("Images", "image"),
+    Column("Selector", _replica_selector, wide=True),
 )
 
 _BY_KIND: Mapping[type[KubeObject], tuple[Column, ...]] = {
     Pod: (
         NAME,
-        Column("READY", lambda pod, _: pod_status.ready(pod)),
-        Column("STATUS", lambda pod, _: pod_status.reason(pod)),
-        Column("RESTARTS", pod_status.restarts),
+        Column("Ready", lambda pod, _: pod_status.ready(pod)),
+        Column("Status", lambda pod, _: pod_status.reason(pod)),
+        Column("Restarts", pod_status.restarts),
         AGE,
         Column("IP", lambda pod, _: pod.status.pod_ip or NONE, wide=True),
-        Column("NODE", lambda pod, _: pod.spec.node_name or NONE, wide=True),
-        Column("NOMINATED NODE", lambda pod, _: pod.status.nominated_node_name or NONE, wide=True),
-        Column("READINESS GATES", lambda pod, _: pod_status.readiness_gates(pod), wide=True),
+        Column("Node", lambda pod, _: pod.spec.node_name or NONE, wide=True),
+        Column("Nominated Node", lambda pod, _: pod.status.nominated_node_name or NONE, wide=True),
+        Column("Readiness Gates", lambda pod, _: pod_status.readiness_gates(pod), wide=True),
     ),
     ReplicationController: _REPLICAS,
     ReplicaSet: _REPLICAS,
     Node: (
         NAME,
-        Column("STATUS", _node_status),
-        Column("ROLES", _node_roles),
+        Column("Status", _node_status),
+        Column("Roles", _node_roles),
         AGE,
-        Column("VERSION", _kubelet_version),
-        Column("INTERNAL-IP", _node_address("InternalIP"), wide=True),
-        Column("EXTERNAL-IP", _node_address("ExternalIP"), wide=True),
-        Column("OS-IMAGE", _node_info("os_image"), wide=True),
-        Column("KERNEL-VERSION", _node_info("kernel_version"), wide=True),
-        Column("CONTAINER-RUNTIME", _node_info("container_runtime_version"), wide=True),
+        Column("Version", _kubelet_version),
+        Column("Internal-IP", _node_address("InternalIP"), wide=True),
+        Column("External-IP", _node_address("ExternalIP"), wide=True),
+        Column("OS-Image", _node_info("os_image"), wide=True),
+        Column("Kernel-Version", _node_info("kernel_version"), wide=True),
+        Column("Container-Runtime", _node_info("container_runtime_version"), wide=True),
     ),
-    Namespace: (NAME, Column("STATUS", lambda ns, _: ns.status.phase or ""), AGE),
+    Namespace: (NAME, Column("Status", lambda ns, _: ns.status.phase or ""), AGE),
     Event: (
-        Column("LAST SEEN", _event_interval),
-        Column("TYPE", lambda event, _: event.type or ""),
-        Column("REASON", lambda event, _: event.reason or ""),
-        Column("OBJECT", _event_object),
-        Column("SUBOBJECT", lambda event, _: event.involved_object.field_path or "", wide=True),
-        Column("SOURCE", _event_source, wide=True),
-        Column("MESSAGE", lambda event, _: (event.message or "").strip()),
-        Column("FIRST SEEN", lambda event, now: age(event.first_timestamp, now), wide=True),
-        Column("COUNT", lambda event, _: str(event_count(event)), wide=True),
-        Column("NAME", name, wide=True),
+        Column("Last Seen", _event_interval),
+        Column("Type", lambda event, _: event.type or ""),
+        Column("Reason", lambda event, _: event.reason or ""),
+        Column("Object", _event_object),
+        Column("Subobject", lambda event, _: event.involved_object.field_path or "", wide=True),
+        Column("Source", _event_source, wide=True),
+        Column("Message", lambda event, _: (event.message or "").strip()),
+        Column("First Seen", lambda event, now: age(event.first_timestamp, now), wide=True),
+        Column("Count", lambda event, _: str(event_count(event)), wide=True),
+        Column("Name", name, wide=True),
     ),
-    Lease: (NAME, Column("HOLDER", lambda lease, _: lease.spec.holder_identity or ""), AGE),
+    Lease: (NAME, Column("Holder", lambda lease, _: lease.spec.holder_identity or ""), AGE),
 }

@@ -61,7 +61,7 @@ def _column(defined: CustomResourceColumnDefinition) -> Column:
         return NONE if value is None else str(value)
 
     wide = bool(defined.priority)
-    return DefinedColumn(defined.name.upper(), text, wide, defined.type, source=defined)
+    return DefinedColumn(defined.name, text, wide, defined.type, source=defined)
 
 
 def cell(obj: CustomObject, column: CustomResourceColumnDefinition, now: datetime) -> Any:

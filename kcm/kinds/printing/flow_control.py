@@ -42,19 +42,19 @@ def _number(value: int | None) -> str:
 COLUMNS: Mapping[type[KubeObject], tuple[Column, ...]] = {
     FlowSchema: (
         NAME,
-        Column("PRIORITYLEVEL", lambda item, _: item.spec.priority_level_configuration.name),
-        Column("MATCHINGPRECEDENCE", lambda item, _: str(item.spec.matching_precedence or 0)),
-        Column("DISTINGUISHERMETHOD", _method),
+        Column("PriorityLevel", lambda item, _: item.spec.priority_level_configuration.name),
+        Column("MatchingPrecedence", lambda item, _: str(item.spec.matching_precedence or 0)),
+        Column("DistinguisherMethod", _method),
         AGE,
-        Column("MISSINGPL", _is_level_missing),
+        Column("MissingPL", _is_level_missing),
     ),
     PriorityLevelConfiguration: (
         NAME,
-        Column("TYPE", lambda item, _: item.spec.type),
-        Column("NOMINALCONCURRENCYSHARES", _shares),
-        Column("QUEUES", lambda item, _: _number(_queuing(item).queues)),
-        Column("HANDSIZE", lambda item, _: _number(_queuing(item).hand_size)),
-        Column("QUEUELENGTHLIMIT", lambda item, _: _number(_queuing(item).queue_length_limit)),
+        Column("Type", lambda item, _: item.spec.type),
+        Column("NominalConcurrencyShares", _shares),
+        Column("Queues", lambda item, _: _number(_queuing(item).queues)),
+        Column("HandSize", lambda item, _: _number(_queuing(item).hand_size)),
+        Column("QueueLengthLimit", lambda item, _: _number(_queuing(item).queue_length_limit)),
         AGE,
     ),
 }

@@ -176,106 +176,106 @@ def _component(field: str, status: ComponentStatus, _: datetime) -> str:
     return (getattr(healthy, field) or "") if healthy is not None else ""
 
 
-_CONTAINERS = _containers_of_template("CONTAINERS", "name")
-_IMAGES = _containers_of_template("IMAGES", "image")
+_CONTAINERS = _containers_of_template("Containers", "name")
+_IMAGES = _containers_of_template("Images", "image")
 _BINDING = (
     NAME,
-    Column("ROLE", _role),
+    Column("Role", _role),
     AGE,
-    _subjects("USERS", "User"),
-    _subjects("GROUPS", "Group"),
-    _subjects("SERVICEACCOUNTS", "ServiceAccount"),
+    _subjects("Users", "User"),
+    _subjects("Groups", "Group"),
+    _subjects("ServiceAccounts", "ServiceAccount"),
 )
-_BY_DATE = (NAME, Column("CREATED AT", _creation_time))
+_BY_DATE = (NAME, Column("Created At", _creation_time, type="date"))
 
 COLUMNS: Mapping[type[KubeObject], tuple[Column, ...]] = {
     core_v1.ConfigMap: (
         NAME,
         Column(
-            "DATA", lambda cm, _: str(len(cm.data or ()) + len(cm.binary_data or ())), number=True
+            "Data", lambda cm, _: str(len(cm.data or ()) + len(cm.binary_data or ())), number=True
         ),
         AGE,
     ),
     core_v1.Secret: (
         NAME,
-        Column("TYPE", lambda secret, _: secret.type or ""),
-        Column("DATA", lambda secret, _: str(len(secret.data or ())), number=True),
+        Column("Type", lambda secret, _: secret.type or ""),
+        Column("Data", lambda secret, _: str(len(secret.data or ())), number=True),
         AGE,
     ),
     Service: (
         NAME,
-        Column("TYPE", lambda service, _: service.spec.type or ""),
-        Column("CLUSTER-IP", lambda service, _: service.spec.cluster_ip or NONE),
-        Column("EXTERNAL-IP", _external_ip),
-        Column("PORT(S)", _service_ports),
+        Column("Type", lambda service, _: service.spec.type or ""),
+        Column("Cluster-IP", lambda service, _: service.spec.cluster_ip or NONE),
+        Column("External-IP", _external_ip),
+        Column("Port(s)", _service_ports),
         AGE,
-        Column("SELECTOR", _service_selector, wide=True),
+        Column("Selector", _service_selector, wide=True),
     ),
     core_v1.ServiceAccount: (
         NAME,
-        Column("SECRETS", lambda account, _: str(len(account.secrets or ())), number=True),
+        Column("Secrets", lambda account, _: str(len(account.secrets or ())), number=True),
         AGE,
     ),
     ComponentStatus: (
         NAME,
-        Column("STATUS", partial(_component, "status")),
-        Column("MESSAGE", partial(_component, "message")),
-        Column("ERROR", partial(_component, "error")),
+        Column("Status", partial(_component, "status")),
+        Column("Message", partial(_component, "message")),
+        Column("Error", partial(_component, "error")),
     ),
     ResourceQuota: (
         NAME,
-        Column("REQUEST", partial(_quota_amounts, False)),
-        Column("LIMIT", partial(_quota_amounts, True)),
+        Column("Request", partial(_quota_amounts, False)),
+        Column("Limit", partial(_quota_amounts, True)),
         AGE,
     ),
     core_v1.LimitRange: _BY_DATE,
     PodTemplate: (
         NAME,
-        Column("CONTAINERS", lambda pt, _: containers(pt.template.spec.containers, "name")),
-        Column("IMAGES", lambda pt, _: containers(pt.template.spec.containers, "image")),
-        Column("POD LABELS", lambda pt, _: _labels(pt.template.metadata.labels)),
+        Column("Containers", lambda pt, _: containers(pt.template.spec.containers, "name")),
+        Column("Images", lambda pt, _: containers(pt.template.spec.containers, "image")),
+        Column("Pod Labels", lambda pt, _: _labels(pt.template.metadata.labels)),
     ),
-    Endpoints: (NAME, Column("ENDPOINTS", _endpoints), AGE),
+    Endpoints: (NAME, Column("Endpoints", _endpoints), AGE),
     EndpointSlice: (
         NAME,
-        Column("ADDRESSTYPE", lambda item, _: item.address_type),
-        Column("PORTS", _slice_ports),
-        Column("ENDPOINTS", _slice_endpoints),
+        Column("AddressType", lambda item, _: item.address_type),
+        Column("Ports", _slice_ports),
+        Column("Endpoints", _slice_endpoints),
         AGE,
     ),
     Deployment: (
         NAME,
-        Column("READY", _ready),
-        Column("UP-TO-DATE", lambda item, _: str(item.status.updated_replicas or 0), number=True),
-        Column("AVAILABLE", lambda item, _: str(item.status.available_replicas or 0), number=True),
+        Column("Ready", _ready),
+        Column("Up-to-date", lambda item, _: str(item.status.updated_replicas or 0), number=True),
+        Column("Available", lambda item, _: str(item.status.available_replicas or 0), number=True),
         AGE,
         _CONTAINERS,
         _IMAGES,
-        Column("SELECTOR", lambda item, _: selector(item.spec.selector), wide=True),
+        Column("Selector", lambda item, _: selector(item.spec.selector), wide=True),
     ),
-    StatefulSet: (NAME, Column("READY", _ready), AGE, _CONTAINERS, _IMAGES),
+    StatefulSet: (NAME, Column("Ready", _ready), AGE, _CONTAINERS, _IMAGES),
     DaemonSet: (
         NAME,
         *(
             Column(title, partial(_count, field), number=True)
             for title, field in (
-                ("DESIRED", "desired_number_scheduled"),
-                ("CURRENT", "current_number_scheduled"),
-                ("READY", "number_ready"),
-                ("UP-TO-DATE", "updated_number_scheduled"),
-                ("AVAILABLE", "number_available"),
+                ("Desired", "desired_number_scheduled"),
+                ("Current", "current_number_scheduled"),
+                ("Ready", "number_ready"),
+                ("Up-to-date", "updated_number_scheduled"),
+                ("Available", "number_available"),
             )
         ),
-        Column("NODE SELECTOR", _node_selector),
+        Column("Node Selector", _node_selector),
         AGE,
         _CONTAINERS,
         _IMAGES,
-        Column("SELECTOR", lambda item, _: selector(item.spec.selector), wide=True),
+        Column("Selector", lambda item, _: selector(item.spec.selector), wide=True),
     ),
     ControllerRevision: (
         NAME,
-        Column("CONTROLLER", _controller),
-        Column("REVISION", lambda revision, _: str(revision.revision), number=True),
+        Column("Controller", _controller),
+        Column("Revision", lambda revision, _: str(revision.revision), number=True),
         AGE,
     ),
     **admission_policies.COLUMNS,
@@ -288,10 +288,10 @@ COLUMNS: Mapping[type[KubeObject], tuple[Column, ...]] = {
     **batch.COLUMNS,
     PodDisruptionBudget: (
         NAME,
-        Column("MIN AVAILABLE", lambda pdb, _: _or_not_available(pdb.spec.min_available)),
-        Column("MAX UNAVAILABLE", lambda pdb, _: _or_not_available(pdb.spec.max_unavailable)),
+        Column("Min Available", lambda pdb, _: _or_not_available(pdb.spec.min_available)),
+        Column("Max Unavailable", lambda pdb, _: _or_not_available(pdb.spec.max_unavailable)),
         Column(
-            "ALLOWED DISRUPTIONS",
+            "Allowed Disruptions",
             lambda pdb, _: str(pdb.status.disruptions_allowed),
             type="integer",
         ),
@@ -299,14 +299,14 @@ COLUMNS: Mapping[type[KubeObject], tuple[Column, ...]] = {
     ),
     PriorityClass: (
         NAME,
-        Column("VALUE", lambda item, _: str(item.value), type="integer"),
+        Column("Value", lambda item, _: str(item.value), type="integer"),
         Column(
-            "GLOBAL-DEFAULT",
+            "Global-Default",
             lambda item, _: "true" if item.global_default else "false",
             type="boolean",
         ),
         AGE,
-        Column("PREEMPTIONPOLICY", lambda item, _: item.preemption_policy or ""),
+        Column("PreemptionPolicy", lambda item, _: item.preemption_policy or ""),
     ),
     rbac_v1.Role: _BY_DATE,
     rbac_v1.ClusterRole: _BY_DATE,

@@ -63,28 +63,28 @@ def _parent(address: IPAddress, _: datetime) -> str:
 COLUMNS: Mapping[type[KubeObject], tuple[Column, ...]] = {
     NetworkPolicy: (
         NAME,
-        Column("POD-SELECTOR", lambda policy, _: selector(policy.spec.pod_selector)),
+        Column("Pod-Selector", lambda policy, _: selector(policy.spec.pod_selector)),
         AGE,
     ),
     Ingress: (
         NAME,
-        Column("CLASS", lambda ingress, _: ingress.spec.ingress_class_name or NONE),
-        Column("HOSTS", _hosts),
-        Column("ADDRESS", _address),
-        Column("PORTS", lambda ingress, _: "80, 443" if ingress.spec.tls else "80"),
+        Column("Class", lambda ingress, _: ingress.spec.ingress_class_name or NONE),
+        Column("Hosts", _hosts),
+        Column("Address", _address),
+        Column("Ports", lambda ingress, _: "80, 443" if ingress.spec.tls else "80"),
         AGE,
     ),
     IngressClass: (
         NAME,
-        Column("CONTROLLER", lambda item, _: item.spec.controller or ""),
-        Column("PARAMETERS", _parameters),
+        Column("Controller", lambda item, _: item.spec.controller or ""),
+        Column("Parameters", _parameters),
         AGE,
     ),
     ServiceCIDR: (
         NAME,
-        Column("CIDRS", lambda item, _: ",".join(item.spec.cidrs or ())),
+        Column("CIDRs", lambda item, _: ",".join(item.spec.cidrs or ())),
         AGE,
     ),
-    IPAddress: (NAME, Column("PARENTREF", _parent), AGE),
-    RuntimeClass: (NAME, Column("HANDLER", lambda item, _: item.handler), AGE),
+    IPAddress: (NAME, Column("ParentRef", _parent), AGE),
+    RuntimeClass: (NAME, Column("Handler", lambda item, _: item.handler), AGE),
 }

@@ -89,7 +89,7 @@ def test_the_columns_say_where_the_server_is_and_whether_it_answers(
 ) -> None:
     obj = sample(SERVICES).with_status(APIServiceStatus(conditions=conditions))
     columns = columns_of(RESOURCE)
-    assert [column.title for column in columns] == ["NAME", "SERVICE", "AVAILABLE", "AGE"]
+    assert [column.title.upper() for column in columns] == ["NAME", "SERVICE", "AVAILABLE", "AGE"]
     assert [column.cell(obj, LATE) for column in columns[1:3]] == ["default/fruits", shown]
 
 

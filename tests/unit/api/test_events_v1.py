@@ -54,4 +54,4 @@ def test_they_are_printed_like_core_events() -> None:
     event = codec.decode_stored(json.dumps(CORE).encode(), newer())
     columns = columns_of(newer())
     cells = {column.title: column.text(convert_for_columns(event), START) for column in columns}
-    assert (cells["OBJECT"], cells["MESSAGE"]) == ("pod/p", "it runs")
+    assert (cells["Object"], cells["Message"]) == ("pod/p", "it runs")

@@ -5,9 +5,11 @@ from typing import Any
 
 import pytest
 
+from kcm.api.scheme import BUILT_IN
 from kcm.apiextensions import structure
 from kcm.apimachinery.base import Model
 from kcm.apimachinery.meta_v1 import ListMeta
+from kcm.apiserver import computed_kinds
 from kcm.apiserver.computed_kinds import is_metric
 from kcm.apiserver.documents import discovery
 from kcm.apiserver.documents.openapi_schemas import (
@@ -16,10 +18,10 @@ from kcm.apiserver.documents.openapi_schemas import (
     V2,
     V3,
     Dialect,
-    describe_field,
-    list_described,
     schemas_of,
 )
+from kcm.kinds.descriptions import describe_field, list_described
+from kcm.kinds.printing.columns import columns_of
 from tests.unit.apiextensions.samples import SCHEME, definition, serve, struct
 
 DISCOVERY = discovery.Discovery(SCHEME)
@@ -85,6 +87,11 @@ def test_every_description_is_of_a_field_that_exists() -> None:
     }
     fields |= {(name, f) for name, schema in without_models.items() for f in schema["properties"]}
     fields |= {("Quantity", ""), ("IntOrString", "")}
+    fields |= {
+        ("TableColumn", column.title)
+        for resource in (*BUILT_IN.served(), *computed_kinds.LISTED)
+        for column in columns_of(resource, wide=True)
+    }
     assert list_described() - fields == set()
 
 

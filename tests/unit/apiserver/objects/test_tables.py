@@ -33,6 +33,8 @@ def show(kind: str, body: dict[str, Any]) -> tuple[dict[str, str], list[Any], di
         ("svc", {"spec": {"clusterIP": "10.0.0.1"}}, "Cluster-IP", "string", "10.0.0.1"),
         ("pods", {}, "Restarts", "string", "0"),
         ("ev", {"count": 5}, "Count", "string", "5"),
+        ("csr", {"spec": {"signerName": "a/b"}}, "SignerName", "string", "a/b"),
+        ("roles", {}, "Created At", "date", ""),
     ],
 )
 def test_a_column_declares_its_type_and_programs_get_numbers(
@@ -47,7 +49,7 @@ def test_a_column_declares_its_type_and_programs_get_numbers(
 def test_every_kind_prints_an_empty_object(resource: scheme.Resource) -> None:
     types, cells, _ = show(resource.name, {})
     assert len(types) == len(cells)
-    assert set(types.values()) <= {"string", "integer", "boolean"}
+    assert set(types.values()) <= {"string", "integer", "boolean", "date"}
 
 
 def test_the_row_of_a_pod_that_has_ended_says_so() -> None:

@@ -18,7 +18,7 @@ NOW = builders.START + timedelta(minutes=5)
 
 def row(obj: KubeObject, *, wide: bool = False) -> dict[str, str]:
     columns = columns_of(obj.resource, wide=wide)
-    return {column.title: column.text(obj, NOW) for column in columns}
+    return {column.title.upper(): column.text(obj, NOW) for column in columns}
 
 
 def pod(status: dict[str, Any], **metadata: Any) -> KubeObject:

@@ -27,11 +27,11 @@ def row(obj: Any, *, wide: bool = False) -> str:
     """Returns title and text of every column except the name and the age."""
     obj = obj.with_metadata(creation_timestamp=builders.START)
     columns = columns_of(obj.resource, wide=wide)
-    assert columns[0].title == "NAME"
+    assert columns[0].title == "Name"
     return "; ".join(
-        f"{column.title} {column.text(obj, NOW)}"
+        f"{column.title.upper()} {column.text(obj, NOW)}"
         for column in columns
-        if column.title not in ("NAME", "AGE")
+        if column.title.upper() not in ("NAME", "AGE")
     )
 
 
