@@ -41,8 +41,8 @@ up: install ## Start everything on this machine, until Ctrl-C
 
 .PHONY: test
 test: install ## Run the test suite; `make scenarios` and `make chaos` run what takes longer
-	$(PYTEST) $(COMPUTING) tests/unit
-	$(PYTEST) $(SHARED) -m 'not chaos and not long and not compose' --ignore=tests/unit
+	$(PYTEST) $(COMPUTING) tests/unit tests/upstream
+	$(PYTEST) $(SHARED) -m 'not chaos and not long and not compose' --ignore=tests/unit --ignore=tests/upstream
 
 .PHONY: test-newest
 test-newest: install ## Run the suite with the newest and the oldest versions of what kcm needs

@@ -1,0 +1,1 @@
+"""Kubernetes' own test cases, put to kcm; see README.md."""

@@ -1,0 +1,65 @@
+"""Cases of custom kinds: definitions, and rules in CEL."""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import Any
+
+from tests.upstream import adapter, cases
+from tests.upstream.accepted import Differences
+
+_PER_VERSION = "subresources|selectableFields|additionalPrinterColumns"
+_ENOUGH = 1_000_000  # steps: below, a case is about the budget, which kcm counts in seconds
+
+
+def compare_definitions() -> Differences:
+    """Returns where the verdict on a definition differs, and where only fields of its faults do.
+
+    The cases with objects of v1beta1 are left out.
+    """
+    verdicts: dict[int, str] = {}
+    fields: dict[int, str] = {}
+    for number, case in cases.read("definitions"):
+        new, old = case["new"], case["old"]
+        if not new or _preserves_unknown_fields(new) or _preserves_unknown_fields(old):
+            continue
+        got = adapter.judge_definition(new, old)
+        wanted, gotten = {_path(field) for field, *_ in case["errs"]}, set(map(_path, got.fields))
+        words = f"upstream: {case['errs']}"[:400] + f"; kcm: {got.words}"[:400]
+        if bool(wanted) == got.accepted:
+            verdicts[number] = words
+        elif wanted != gotten:
+            fields[number] = f"missing {wanted - gotten}, extra {gotten - wanted}; {words}"
+    return {"definitions: verdicts": verdicts, "definitions: fields": fields}
+
+
+def compare_rules() -> Differences:
+    """Returns where the rules of a schema accept what upstream refuses, or the reverse.
+
+    Cases with a budget or with ratcheting of the test's own are left out.
+    """
+    differing: dict[int, str] = {}
+    for number, case in cases.read("rules"):
+        if case["opts"] or case["budget"] < _ENOUGH:
+            continue
+        schema, obj, old = case["schema"], case["obj"], case["old"]
+        if not case["root"]:
+            schema = {"type": "object", "properties": {"root": schema}}
+            obj, old = {"root": obj}, {"root": old} if old is not None else None
+        got = adapter.check_rules(schema, obj, old)
+        if bool(case["errs"]) != bool(got):
+            rule = json.dumps(case["schema"].get("x-kubernetes-validations") or "nested")
+            differing[number] = f"{rule[:200]}: wanted {case['errs'][:1]}, got {got[:1]}"
+    return {"rules": differing}
+
+
+def _preserves_unknown_fields(obj: Any) -> bool:
+    return bool(((obj or {}).get("spec") or {}).get("preserveUnknownFields"))
+
+
+def _path(field: str) -> str:
+    """Returns a field as the internal version, which has one schema for all versions, names it."""
+    plain = re.sub(r"\s", "", field or "")
+    shared = re.sub(rf"^spec\.versions\[\d+\]\.({_PER_VERSION})", r"spec.\1", plain)
+    return re.sub(r"^spec\.(?:versions\[\d+\]\.)?(?:validation|schema)\b", "schema", shared)

@@ -1,0 +1,71 @@
+"""Cases of what nodes may do: the node authorizer and the admission plugin NodeRestriction."""
+
+from __future__ import annotations
+
+import collections
+
+from tests.upstream import adapter, cases
+from tests.upstream.accepted import Differences
+from tests.upstream.adapter import NodeGraph, NotExpressible
+from tests.upstream.cases import Case
+
+
+def compare_node_authorizer() -> Differences:
+    """Returns where the node authorizer decides or explains otherwise.
+
+    Cases without the gate AuthorizeNodeWithSelectors are left out: it cannot be switched off.
+    """
+    graphs: dict[int, NodeGraph] = collections.defaultdict(NodeGraph)
+    decisions: dict[int, str] = {}
+    reasons: dict[int, str] = {}
+    for number, case in cases.read("node_authorizer"):
+        graph, arguments = graphs[case["g"]], case["args"]
+        if case["op"] != "Authorize":
+            graph.change(case["op"], arguments)
+            continue
+        asked = arguments[0]
+        if not asked["selectors"]:
+            continue
+        try:
+            got = graph.authorize(asked)
+        except NotExpressible as reason:
+            decisions[number] = f"not expressible: {reason}"
+            continue
+        if got.allowed != (asked["decision"] == 1):
+            decisions[number] = f"{asked}; kcm: {got}"
+        elif not got.allowed and got.reason != asked["reason"]:
+            reasons[number] = f"wanted {asked['reason']!r}; kcm: {got.reason!r}"
+    return {"node authorizer: decisions": decisions, "node authorizer: reasons": reasons}
+
+
+def compare_node_restriction() -> Differences:
+    """Returns where NodeRestriction admits what upstream forbids, or the reverse, and where its
+    words differ.
+
+    Cases with a gate off that cannot be switched off are left out.
+    """
+    decisions: dict[int, str] = {}
+    words: dict[int, str] = {}
+    for number, case in cases.read("node_restriction"):
+        if _needs_a_gate_off(case):
+            continue
+        want = case.get("err", "")
+        try:
+            got = adapter.restrict_node(case)
+        except NotExpressible as reason:
+            decisions[number] = f"not expressible: {reason}"
+            continue
+        if bool(want) != bool(got):
+            decisions[number] = f"{case['op']} {case['resource']}/{case['sub']}: {want!r}; {got!r}"
+        elif want.split("is forbidden: ")[-1] != got.split("is forbidden: ")[-1]:
+            words[number] = f"wanted {want!r}; kcm: {got!r}"
+    return {"node restriction: decisions": decisions, "node restriction: words": words}
+
+
+def _needs_a_gate_off(case: Case) -> bool:
+    claims = case["resource"] == "persistentvolumeclaims"
+    return bool(
+        case["insecureCSR"]
+        or (case["resource"] == "serviceaccounts" and not case["audienceCheck"])
+        or (claims and "AllocatedResources" in case.get("err", ""))
+    )

@@ -1,0 +1,107 @@
+"""Cases of whole objects: the API server's verdicts, its defaults, and what it stores."""
+
+from __future__ import annotations
+
+import re
+from datetime import datetime
+from typing import Any
+
+from kcm import errors
+from tests.upstream import adapter, cases
+from tests.upstream.accepted import Differences
+from tests.upstream.adapter import NotExpressible, Verdict
+from tests.upstream.cases import Case
+
+_SET_BY_STRATEGIES = {"Pod": ("status", "phase"), "Namespace": ("spec", "finalizers")}
+_SYSTEM_FIELDS = ("creationTimestamp", "uid", "resourceVersion", "managedFields")
+
+
+def compare_verdicts() -> Differences:
+    """Returns where the verdict on an object differs, and where only the fields of the faults do.
+
+    The wanted verdict is of the strategies of 1.36.
+    """
+    verdicts: dict[int, str] = {}
+    fields: dict[int, str] = {}
+    for number, case in cases.read("validation"):
+        want = case["want136"]
+        if want.get("skip"):
+            continue
+        try:
+            got = adapter.judge(case)
+        except NotExpressible as reason:
+            verdicts[number] = f"not expressible: {reason}"
+            continue
+        wanted = {re.sub(r"\s", "", cause["f"] or "") for cause in want.get("causes") or ()}
+        if want["ok"] != got.accepted:
+            verdicts[number] = f"{_label(case)}: {_words(want)}; kcm: {got.words or 'accepted'}"
+        elif wanted != got.fields:
+            fields[number] = (
+                f"{_label(case)}: {_by_field(wanted, got)}: {_words(want)}; {got.words}"
+            )
+    return {"validation: verdicts": verdicts, "validation: fields": fields}
+
+
+def compare_defaults() -> Differences:
+    """Returns where an object with defaults differs from what the API server's decoder gives."""
+    differing: dict[int, str] = {}
+    for number, case in cases.read("defaults"):
+        try:
+            got = adapter.apply_defaults(case["given"])
+        except (NotExpressible, errors.ApiError) as error:
+            differing[number] = str(error)
+            continue
+        if texts := list(cases.compare(*map(_comparable, (case["want"], got)))):
+            differing[number] = f"{case['given']['kind']} " + "; ".join(texts)
+    return {"defaults": differing}
+
+
+def compare_stored() -> Differences:
+    """Returns where a stored object differs from what the strategies prepare.
+
+    Objects that kcm refuses are left to `compare_verdicts`.
+    """
+    differing: dict[int, str] = {}
+    for number, case in cases.read("stored"):
+        try:
+            got = adapter.store(case, _created(case["want"]))
+        except NotExpressible as reason:
+            differing[number] = f"not expressible: {reason}"
+            continue
+        except errors.ApiError:
+            continue
+        if texts := list(cases.compare(*map(_without_system_fields, (case["want"], got)))):
+            differing[number] = f"{_label(case)} " + "; ".join(texts)
+    return {"stored": differing}
+
+
+def _label(case: Case) -> str:
+    verb = case["sub"] or ("update" if "old" in case else "create")
+    return f"{case['new']['kind']} {verb}"
+
+
+def _words(want: Any) -> str:
+    causes = [f"{cause['f']}: {cause['m']}"[:200] for cause in want.get("causes") or ()]
+    return "upstream: " + ("accepted" if want["ok"] else "; ".join(causes) or str(want.get("err")))
+
+
+def _by_field(wanted: set[str], got: Verdict) -> str:
+    return f"missing {sorted(wanted - got.fields)}, extra {sorted(got.fields - wanted)}"
+
+
+def _created(want: Any) -> datetime:
+    return datetime.fromisoformat(want["metadata"]["creationTimestamp"])
+
+
+def _comparable(obj: Any) -> Any:
+    """Returns an object without empty fields and without what only strategies set upstream."""
+    parent, field = _SET_BY_STRATEGIES.get(obj["kind"], ("", ""))
+    if isinstance(obj.get(parent), dict):
+        kept = {name: value for name, value in obj[parent].items() if name != field}
+        obj = {**obj, parent: kept}
+    return cases.without_empty(obj)
+
+
+def _without_system_fields(obj: Any) -> Any:
+    meta = {name: part for name, part in obj["metadata"].items() if name not in _SYSTEM_FIELDS}
+    return cases.without_empty({**obj, "metadata": meta})
