@@ -41,6 +41,7 @@ def shrink(differences: Differences) -> int:
             for entry in lists.get(group, ())
         ]
         lists[group] = [entry for entry in entries if entry["cases"]]
+    lists = {group: entries for group, entries in lists.items() if entries}
     _FILE.write_text(yaml.safe_dump(lists, sort_keys=False, width=100, allow_unicode=True))
     return before - sum(len(cases) for group in differences for cases in _cases(lists, group))
 
