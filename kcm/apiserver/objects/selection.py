@@ -146,4 +146,13 @@ class Page:
             raise errors.BadRequest(
                 "specifying resource version is not allowed when using continue"
             )
-        return cls(read_number(query, "limit") or 0, query.get("continue", ""), fresh)
+        return cls(_read_limit(query), query.get("continue", ""), fresh)
+
+
+def _read_limit(query: Mapping[str, str]) -> int:
+    """Returns the most objects that a list may have, 0 without a limit, which a negative number
+    means as well. Raises BadRequest.
+    """
+    if query.get("limit", "")[:1] == "-" and query["limit"][1:].isdecimal():
+        return 0
+    return read_number(query, "limit") or 0

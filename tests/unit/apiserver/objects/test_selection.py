@@ -7,7 +7,7 @@ from kcm.api import codec
 from kcm.api.core_v1 import Pod
 from kcm.api.scheme import BUILT_IN
 from kcm.apiserver.cache.entries import Entry
-from kcm.apiserver.objects.selection import ObjectSelection, check_options
+from kcm.apiserver.objects.selection import ObjectSelection, Page, check_options
 from kcm.apiserver.request_info import parse
 from kcm.testing.builders import pod
 
@@ -101,3 +101,16 @@ def test_labels_and_fields_select_together() -> None:
     assert not selects(labelSelector="app=db")
     assert not selects(labelSelector="app=web", fieldSelector="metadata.name=b")
     assert not selects(labelSelector="app=db", fieldSelector="metadata.name=a")
+
+
+@pytest.mark.parametrize(
+    ("text", "limit"), [("", 0), ("0", 0), ("7", 7), ("-1", 0), ("-99999999999999999999", 0)]
+)
+def test_a_list_has_no_more_objects_than_a_positive_limit(text: str, limit: int) -> None:
+    assert Page.of({"limit": text}).limit == limit
+
+
+@pytest.mark.parametrize("text", ["x", "-", "--1", "1.5", "9223372036854775808"])
+def test_a_limit_is_a_whole_number(text: str) -> None:
+    with pytest.raises(errors.BadRequest, match="limit"):
+        Page.of({"limit": text})
