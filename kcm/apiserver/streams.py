@@ -24,6 +24,7 @@ from kcm.apiserver.egress.streams import NodeStreams, is_stream
 from kcm.apiserver.egress.targets import Target
 from kcm.apiserver.exchange import Exchange
 from kcm.apiserver.http.threads import Threads
+from kcm.apiserver.http.websockets import LOG_PROTOCOLS, find_channels
 from kcm.apiserver.metrics import ServerMetrics
 from kcm.apiserver.request_info import RequestInfo
 from kcm.options.feature_gates import AUTHORIZE_CREATE_OF_STREAMS
@@ -87,6 +88,7 @@ class Streams:
     async def _log(
         self, exchange: Exchange, info: RequestInfo, receive: Receive, send: Send
     ) -> None:
+        receive, send = find_channels(exchange.scope, receive, send, LOG_PROTOCOLS)
         where = await self._threads.run(
             lambda: self._logs.find(info, exchange.request), exchange.payer
         )

@@ -16,6 +16,7 @@ from kcm.apiserver.filters.faults import FaultGate
 from kcm.apiserver.http.limits import OpenWatches
 from kcm.apiserver.http.responses import Response, negotiate
 from kcm.apiserver.http.threads import Threads
+from kcm.apiserver.http.websockets import WATCH_PROTOCOLS, find_channels
 from kcm.apiserver.metrics import ServerMetrics
 from kcm.apiserver.objects import watching
 from kcm.apiserver.objects.watching import HttpWatch, WatchOptions, WatchResponse
@@ -60,6 +61,9 @@ class Watches:
             return await self._watch(exchange, info)
 
     async def _watch(self, exchange: Exchange, info: RequestInfo) -> Response | None:
+        receive, send = find_channels(
+            exchange.scope, exchange.receive, exchange.send, WATCH_PROTOCOLS
+        )
         form = negotiate(exchange.request.header(b"accept"))
         options = WatchOptions.of(info, exchange.request.query, form)
         watch = HttpWatch(self._cacher, options, asyncio.get_running_loop())
@@ -73,5 +77,5 @@ class Watches:
         self._metrics.count(exchange, 200)
         with self._gate.follow(watch, exchange) if self._gate else nullcontext():
             answer = WatchResponse(watch, form, self._open.discard)
-            await answer(exchange.scope, exchange.receive, exchange.send)
+            await answer(exchange.scope, receive, send)
         return None

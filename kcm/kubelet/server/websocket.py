@@ -14,7 +14,7 @@ from contextlib import suppress
 
 from starlette.types import Scope
 from wsproto.connection import Connection, ConnectionState, ConnectionType
-from wsproto.events import BytesMessage, CloseConnection, Message, Ping
+from wsproto.events import BytesMessage, CloseConnection, Message, Ping, TextMessage
 from wsproto.utilities import RemoteProtocolError
 
 from kcm.http.upgrades import Taken
@@ -48,13 +48,13 @@ def find_fault(scope: Scope) -> str:
 
 
 def build_handshake(scope: Scope, subprotocol: str) -> bytes:
-    """Returns the head of the response that accepts the handshake."""
+    """Returns the head of the response that accepts the handshake; a subprotocol "" is none."""
     key = header(scope, b"sec-websocket-key").encode("latin-1")
     accept = base64.b64encode(hashlib.sha1(key + _GUID).digest())
+    chosen = b"Sec-WebSocket-Protocol: " + subprotocol.encode("latin-1") + b"\r\n"
     return (
         b"HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n"
-        b"Sec-WebSocket-Accept: " + accept + b"\r\n"
-        b"Sec-WebSocket-Protocol: " + subprotocol.encode("latin-1") + b"\r\n\r\n"
+        b"Sec-WebSocket-Accept: " + accept + b"\r\n" + (chosen if subprotocol else b"") + b"\r\n"
     )
 
 
@@ -66,12 +66,13 @@ class WebSocket:
         self._frames = Connection(ConnectionType.SERVER)
         self._lock = asyncio.Lock()
 
-    async def send(self, data: bytes) -> None:
-        """Sends a binary message. Waits while the client does not read. Raises OSError."""
+    async def send(self, data: bytes | str) -> None:
+        """Sends a message, binary or text. Waits while the client does not read. Raises OSError."""
         async with self._lock:
             if self._frames.state is not ConnectionState.OPEN:
                 raise ConnectionResetError("the connection is closed")
-            self._writer.write(self._frames.send(BytesMessage(data)))
+            message = TextMessage(data) if isinstance(data, str) else BytesMessage(data)
+            self._writer.write(self._frames.send(message))
             await self._writer.drain()
 
     async def receive(self) -> bytes | None:
