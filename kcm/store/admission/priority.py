@@ -1,4 +1,5 @@
-"""The admission plugin Priority: gives pods the priority of their PriorityClass.
+"""The admission plugin Priority: gives pods the priority of their PriorityClass, and lets updates
+leave it out.
 
 As upstream's plugin it uses PriorityClasses that it has read a short time ago, and reads a class
 that is not among them.
@@ -11,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from kcm.api.admissionregistration_v1 import CREATE
+from kcm.api.admissionregistration_v1 import CREATE, UPDATE
 from kcm.api.core_v1 import Pod, PodSpec
 from kcm.api.scheduling_v1 import PriorityClass
 from kcm.apimachinery.meta_v1 import ObjectMeta
@@ -48,7 +49,7 @@ _NO_CLASS = PriorityClass(preemption_policy=PREEMPT_LOWER)
 
 
 class Priority(Plugin):
-    """Completes new pods, and refuses a second default class."""
+    """Completes new and updated pods, and refuses a second default class."""
 
     name = "Priority"
 
@@ -59,7 +60,7 @@ class Priority(Plugin):
 
     def handles(self, resource: str, subresource: str, operation: str) -> bool:
         if resource == Pod.resource.name:
-            return operation == CREATE and not subresource
+            return operation in (CREATE, UPDATE) and not subresource
         return resource == PriorityClass.resource.name
 
     def admit(self, write: Write) -> Write:
@@ -67,7 +68,10 @@ class Priority(Plugin):
         pod = write.new
         if not isinstance(pod, Pod):
             return write
-        spec = self._add_priority(pod.spec, pod)
+        if isinstance(write.old, Pod):
+            spec = _keep_priority(pod.spec, write.old.spec)
+        else:
+            spec = self._add_priority(pod.spec, pod)
         return write if spec is pod.spec else write.with_new(pod.with_spec(spec))
 
     def validate(self, write: Write) -> None:
@@ -133,3 +137,13 @@ class Priority(Plugin):
 
     def _list_classes(self) -> Sequence[PriorityClass]:
         return self._reader.list(PriorityClass.resource).items
+
+
+def _keep_priority(new: PodSpec, old: PodSpec) -> PodSpec:
+    """Returns the new spec with the old priority and preemption policy where it has none."""
+    kept = {
+        name: value
+        for name in ("priority", "preemption_policy")
+        if getattr(new, name) is None and (value := getattr(old, name)) is not None
+    }
+    return new.replace(**kept) if kept else new

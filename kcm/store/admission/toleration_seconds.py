@@ -5,14 +5,14 @@ Source: plugin/pkg/admission/defaulttolerationseconds/admission.go, Kubernetes 1
 
 from __future__ import annotations
 
-from kcm.api.admissionregistration_v1 import CREATE
+from kcm.api.admissionregistration_v1 import CREATE, UPDATE
 from kcm.api.core_v1 import Pod, Toleration
 from kcm.settings import Settings
 from kcm.store.admission.plugin import Plugin, Write
 
 
 class DefaultTolerationSeconds(Plugin):
-    """Adds tolerations to new pods that have none of their own for nodes that fail."""
+    """Adds tolerations to new and updated pods that have none of their own for nodes that fail."""
 
     name = "DefaultTolerationSeconds"
 
@@ -23,7 +23,7 @@ class DefaultTolerationSeconds(Plugin):
         )
 
     def handles(self, resource: str, subresource: str, operation: str) -> bool:
-        return (resource, subresource, operation) == (Pod.resource.name, "", CREATE)
+        return (resource, subresource) == (Pod.resource.name, "") and operation in (CREATE, UPDATE)
 
     def admit(self, write: Write) -> Write:
         pod = write.new

@@ -50,6 +50,19 @@ def test_some_kinds_must_say_which_version_they_replace(api: Live) -> None:
     assert api.request("PUT", f"{LEASES}/pu-lease", body).status_code == 200
 
 
+def test_a_pod_is_replaced_by_the_manifest_that_created_it(api: Live) -> None:
+    body = pod("pu-again")
+    body["spec"] |= {"serviceAccountName": "default", "automountServiceAccountToken": False}
+    created = api.create(PODS, body)
+    same = api.request("PUT", f"{PODS}/pu-again", body)
+    assert same.json() == created  # what admission adds is no change
+    body["metadata"]["labels"] = {"a": "b"}
+    replaced = api.request("PUT", f"{PODS}/pu-again", body)
+    assert replaced.status_code == 200, replaced.text
+    assert replaced.json()["spec"] == created["spec"]
+    assert replaced.json()["metadata"]["labels"] == {"a": "b"}
+
+
 def wrong(path: str, value: Any) -> dict[str, Any]:
     """Returns a ReplicaSet with this value at the path."""
     body = replica_set("pu-wrong")

@@ -21,7 +21,10 @@ def create(plugin: Plugin, obj: T) -> T:
     return write.new
 
 
-def update(plugin: Plugin, new: KubeObject, old: KubeObject) -> None:
-    """Passes a change. Raises what the plugin raises."""
+def update(plugin: Plugin, new: T, old: T) -> T:
+    """Returns a changed object as the plugin changes it. Raises what the plugin raises."""
     assert plugin.handles(new.resource.name, "", UPDATE)
-    plugin.validate(plugin.admit(Write(UPDATE, new.resource, new, old)))
+    write = plugin.admit(Write(UPDATE, new.resource, new, old))
+    plugin.validate(write)
+    assert isinstance(write.new, type(new))
+    return write.new
