@@ -305,6 +305,6 @@ class AggregationLoop:
         try:
             await fetch(api)
         except FetchFailed as error:
-            log.info("A document of another server cannot be used", error=error.message)
+            log.warning("A document of another server cannot be used", error=error.message)
             return False
         return True

@@ -172,13 +172,17 @@ class RemoteDocuments:
     # --- OpenAPI
 
     async def fetch_openapi(self, api: RemoteApi) -> None:
-        """Fetches the OpenAPI documents of an API. Raises FetchFailed."""
-        try:
-            address = self._find(api)
-            await self._fetch_v2(api, address)
-            await self._fetch_v3(api, address)
-        except _FAILURES as error:
-            raise FetchFailed(f"OpenAPI of {api.name}: {error}") from None
+        """Fetches the OpenAPI documents of an API, each of the two versions even if the other one
+        cannot be used. Raises FetchFailed.
+        """
+        faults: list[str] = []
+        for fetch in (self._fetch_v2, self._fetch_v3):
+            try:
+                await fetch(api, self._find(api))
+            except _FAILURES as error:
+                faults.append(f"{type(error).__name__}: {error}")
+        if faults:
+            raise FetchFailed(f"OpenAPI of {api.name}: {'; '.join(faults)}")
 
     async def _fetch_v2(self, api: RemoteApi, address: Address) -> None:
         known = self._of(api)

@@ -11,29 +11,38 @@ from typing import Any
 Json = Mapping[str, Any]
 
 _DEFINITION, _SCHEMA = "#/definitions/", "#/components/schemas/"
+_SECTIONS = ("definitions", "parameters")  # what operations refer to
 _METHODS = ("get", "put", "post", "delete", "options", "head", "patch")
 _JSON = "application/json"
 
 
 def select_paths(document: Any, prefix: str) -> dict[str, Any]:
     """Returns the paths of a document of version 2 that begin with `prefix`, and the definitions
-    that they refer to.
+    and parameters that they refer to.
 
     Raises ValueError if this is no such document.
     """
     if not isinstance(document, dict):
         raise ValueError("the document is no object")
     paths = _objects(document.get("paths"), "paths")
-    definitions = _objects(document.get("definitions") or {}, "definitions")
+    present = {
+        f"#/{section}/{name}": value
+        for section in _SECTIONS
+        for name, value in _objects(document.get(section) or {}, section).items()
+    }
     chosen = {path: item for path, item in paths.items() if path.startswith(prefix)}
-    wanted = list(_list_refs(chosen.values()))
-    found: dict[str, Any] = {}
+    wanted, found = list(list_refs(chosen.values())), dict[str, Any]()
     while wanted:
-        name = wanted.pop()
-        if name in definitions and name not in found:
-            found[name] = definitions[name]
-            wanted += _list_refs([definitions[name]])
-    return {"paths": chosen, "definitions": found}
+        ref = wanted.pop()
+        if ref in present and ref not in found:
+            found[ref] = present[ref]
+            wanted += list_refs([present[ref]])
+    return {"paths": chosen} | {section: _in_section(found, section) for section in _SECTIONS}
+
+
+def _in_section(found: Json, section: str) -> dict[str, Any]:
+    start = f"#/{section}/"
+    return {ref.removeprefix(start): one for ref, one in found.items() if ref.startswith(start)}
 
 
 def _objects(value: Any, what: str) -> Mapping[str, Any]:
@@ -42,38 +51,41 @@ def _objects(value: Any, what: str) -> Mapping[str, Any]:
     return value
 
 
-def _list_refs(values: Iterable[Any]) -> Iterator[str]:
-    """Yields the names of the definitions that are referred to anywhere in the values."""
+def list_refs(values: Iterable[Any]) -> Iterator[str]:
+    """Yields what is referred to anywhere in the values, such as `#/definitions/NAME`."""
     stack = list(values)
     while stack:
         value = stack.pop()
         if isinstance(value, dict):
             ref = value.get("$ref")
             if isinstance(ref, str):
-                yield ref.removeprefix(_DEFINITION)
+                yield ref
             stack += value.values()
         elif isinstance(value, list):
             stack += value
 
 
 def merge(own: dict[str, Any], pieces: Iterable[Json]) -> dict[str, Any]:
-    """Returns a document of version 2 with the paths and definitions of the pieces added.
+    """Returns a document of version 2 with the paths, definitions and parameters of the pieces
+    added.
 
-    A path that is there already stays. A definition whose name another one has gets a new name.
+    A path that is there already stays. What has the name of something else gets a new name.
     """
-    paths, definitions = dict(own["paths"]), dict(own["definitions"])
+    paths = dict(own["paths"])
+    sections = {section: dict(own.get(section, {})) for section in _SECTIONS}
     for piece in pieces:
         names = {
-            name: _free_name(definitions, name, schema)
-            for name, schema in piece["definitions"].items()
+            (section, name): _free_name(sections[section], name, value)
+            for section in _SECTIONS
+            for name, value in piece.get(section, {}).items()
         }
         rename = _renaming(names)
-        for name, schema in piece["definitions"].items():
-            if names[name] not in definitions:
-                definitions[names[name]] = rename(schema)
+        for (section, name), free in names.items():
+            if free not in sections[section]:
+                sections[section][free] = rename(piece[section][name])
         for path, item in piece["paths"].items():
             paths.setdefault(path, rename(item))
-    return own | {"paths": paths, "definitions": definitions}
+    return own | {"paths": paths} | {name: found for name, found in sections.items() if found}
 
 
 def _free_name(definitions: Json, name: str, schema: Any) -> str:
@@ -84,9 +96,13 @@ def _free_name(definitions: Json, name: str, schema: Any) -> str:
     return candidate
 
 
-def _renaming(names: Mapping[str, str]) -> Callable[[Any], Any]:
-    """Returns a function that gives references to definitions their new names."""
-    changed = {_DEFINITION + old: _DEFINITION + new for old, new in names.items() if old != new}
+def _renaming(names: Mapping[tuple[str, str], str]) -> Callable[[Any], Any]:
+    """Returns a function that gives references their new names, by section and old name."""
+    changed = {
+        f"#/{section}/{old}": f"#/{section}/{new}"
+        for (section, old), new in names.items()
+        if old != new
+    }
     return (lambda value: _replace_refs(value, changed)) if changed else (lambda value: value)
 
 
@@ -105,11 +121,15 @@ def _replace_refs(value: Any, changed: Mapping[str, str]) -> Any:
 
 
 def convert_to_v3(piece: Json, info: Json) -> dict[str, Any]:
-    """Returns a document of version 3 with the paths and definitions of a piece of version 2."""
+    """Returns a document of version 3 with the paths and definitions of a piece of version 2.
+
+    References to parameters are replaced by what they refer to.
+    """
+    shared = {f"#/parameters/{name}": one for name, one in piece.get("parameters", {}).items()}
     return {
         "openapi": "3.0.0",
         "info": dict(info),
-        "paths": {path: _path(item) for path, item in piece["paths"].items()},
+        "paths": {path: _path(item, shared) for path, item in piece["paths"].items()},
         "components": {
             "schemas": {name: _point_to_v3(item) for name, item in piece["definitions"].items()}
         },
@@ -127,28 +147,29 @@ def _point_to_v3(value: Any) -> Any:
     return converted
 
 
-def _path(item: Json) -> dict[str, Any]:
+def _path(item: Json, shared: Json) -> dict[str, Any]:
     converted: dict[str, Any] = {}
     for name, value in item.items():
         if name in _METHODS and isinstance(value, dict):
-            converted[name] = _operation(value)
+            converted[name] = _operation(value, shared)
         elif name == "parameters":
-            converted[name] = [
-                _parameter(one) for one in _structs(value) if one.get("in") != "body"
-            ]
+            structs = _structs(value, shared)
+            converted[name] = [_parameter(one) for one in structs if one.get("in") != "body"]
         else:
             converted[name] = value
     return converted
 
 
-def _structs(value: Any) -> list[Json]:
-    return [item for item in value if isinstance(item, dict)] if isinstance(value, list) else []
+def _structs(value: Any, shared: Json) -> list[Json]:
+    """Returns a list of parameters, with those that are referred to by `$ref` themselves."""
+    items = [item for item in value if isinstance(item, dict)] if isinstance(value, list) else []
+    return [shared.get(str(item.get("$ref")), item) for item in items]
 
 
-def _operation(operation: Json) -> dict[str, Any]:
+def _operation(operation: Json, shared: Json) -> dict[str, Any]:
     left_out = ("consumes", "produces", "schemes", "parameters", "responses")
     converted = {name: value for name, value in operation.items() if name not in left_out}
-    parameters = _structs(operation.get("parameters"))
+    parameters = _structs(operation.get("parameters"), shared)
     body = next((one for one in parameters if one.get("in") == "body"), None)
     converted["parameters"] = [_parameter(one) for one in parameters if one.get("in") != "body"]
     if body is not None:

@@ -6,7 +6,7 @@ Field numbers are those of openapiv2/OpenAPIv2.proto in github.com/google/gnosti
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 CONTENT_TYPE = "application/com.github.proto-openapi.spec.v2@v1.0+protobuf"
@@ -14,7 +14,7 @@ RESPONSE_TYPE = CONTENT_TYPE.replace("@", ".")  # no @ is allowed in a Content-T
 
 Json = Mapping[str, Any]
 
-_METHODS = {"get": 2, "put": 3, "post": 4, "delete": 5, "patch": 8}
+_METHODS = {"get": 2, "put": 3, "post": 4, "delete": 5, "options": 6, "head": 7, "patch": 8}
 
 
 def encode(document: Json) -> bytes:
@@ -26,27 +26,43 @@ def encode(document: Json) -> bytes:
         + _field(2, info)
         + _field(8, paths)
         + _field(9, _schemas(document["definitions"]))
+        + _field(10, b"".join(_list_shared(document.get("parameters", {}))))
     )
 
 
+def _list_shared(parameters: Json) -> Iterator[bytes]:
+    return (_write_named(1, name, _parameter(one)) for name, one in parameters.items())
+
+
 def _path(item: Json) -> bytes:
-    return b"".join(
+    operations = (
         _field(number, _operation(item[method]))
         for method, number in _METHODS.items()
         if method in item
     )
+    return b"".join(operations) + b"".join(_list_parameters(9, item))
+
+
+def _list_parameters(number: int, source: Json) -> Iterator[bytes]:
+    """Yields the parameters of a path or an operation: themselves, or references to them."""
+    for one in source.get("parameters", ()):
+        is_ref = "$ref" in one
+        item = _field(2, _text(1, one["$ref"])) if is_ref else _field(1, _parameter(one))
+        yield _field(number, item)
 
 
 def _operation(operation: Json) -> bytes:
-    parameters = (_field(8, _field(1, _parameter(p))) for p in operation.get("parameters", ()))
     responses = (
         _write_named(1, code, _field(1, _response(response)))
         for code, response in operation.get("responses", {}).items()
     )
     return (
-        _text(5, operation.get("operationId", ""))
+        b"".join(_text(1, tag) for tag in operation.get("tags", ()))
+        + _text(3, operation.get("description", ""))
+        + _text(5, operation.get("operationId", ""))
+        + b"".join(_text(6, media) for media in operation.get("produces", ()))
         + b"".join(_text(7, media) for media in operation.get("consumes", ()))
-        + b"".join(parameters)
+        + b"".join(_list_parameters(8, operation))
         + _field(9, b"".join(responses))
         + _extensions(13, operation)
     )
@@ -64,11 +80,15 @@ def _parameter(parameter: Json) -> bytes:
     if place == "body":
         head = _text(2, name) + _text(3, place) + _number(4, 1)
         return _field(1, head + _field(5, _schema(parameter["schema"])))
-    required = _number(1, 1) if parameter.get("required") else b""
+    fields = (
+        (_number(1, 1) if parameter.get("required") else b"")
+        + _text(2, place)
+        + _text(3, parameter.get("description", ""))
+        + _text(4, name)
+    )
     if place == "query":
-        fields = required + _text(2, place) + _text(4, name) + _text(6, parameter.get("type", ""))
-        return _field(2, _field(3, fields))
-    return _field(2, _field(4, required + _text(2, place) + _text(4, name) + _text(5, "string")))
+        return _field(2, _field(3, fields + _text(6, parameter.get("type", ""))))
+    return _field(2, _field(4, fields + _text(5, "string")))
 
 
 def _schemas(schemas: Json) -> bytes:

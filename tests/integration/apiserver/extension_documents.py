@@ -50,11 +50,13 @@ def openapi_v2(group: str, version: str) -> dict[str, Any]:
         "operationId": "listFruits",
         "x-kubernetes-group-version-kind": kind,
         "x-kubernetes-action": "list",
+        "parameters": [{"$ref": "#/parameters/limit-1NfNmdNH"}],
         "responses": {"200": {"description": "OK", "schema": ref}, "401": {"description": "No"}},
     }
     return {
         "swagger": "2.0",
         "info": {"title": "fruits", "version": "v0"},
+        "parameters": {"limit-1NfNmdNH": {"in": "query", "name": "limit", "type": "integer"}},
         "paths": {
             f"/apis/{group}/{version}/namespaces/{{namespace}}/fruits": {"get": get},
             "/version/": {"get": {"responses": {}}},

@@ -11,7 +11,10 @@ from typing import Any
 
 import pytest
 
+from kcm.apiserver.documents import openapi_protobuf
 from kcm.apiserver.documents.openapi_merging import convert_to_v3, merge, select_paths
+
+INFO = {"title": "t", "version": "v"}
 
 
 def ref(name: str, version: int = 2) -> dict[str, str]:
@@ -39,7 +42,9 @@ def test_paths_are_taken_with_what_they_refer_to() -> None:
     piece = select_paths(DOCUMENT, "/test")
     assert list(piece["paths"]) == ["/test"]
     assert set(piece["definitions"]) == {"Test", "Inner"}
-    assert select_paths({"paths": {}}, "/test") == {"paths": {}, "definitions": {}}
+    assert select_paths({"paths": {}}, "/test") == {
+        "paths": {}, "definitions": {}, "parameters": {}
+    }  # fmt: skip
 
 
 @pytest.mark.parametrize(
@@ -72,6 +77,43 @@ def test_a_definition_of_another_one_s_name_gets_a_new_name() -> None:
 def test_an_equal_definition_is_shared_and_our_path_stays() -> None:
     piece = {"paths": {"/foo": {}}, "definitions": {"Test": {"type": "string"}}}
     assert merge(OWN, [piece]) == OWN
+
+
+SHARED = {"$ref": "#/parameters/body-1"}
+
+
+def with_parameters(path: str, schema: str) -> dict[str, Any]:
+    """Returns a document whose operation has its body by reference, as upstream's have."""
+    return {
+        "paths": {path: {"post": {"parameters": [SHARED], "responses": {}}}},
+        "parameters": {"body-1": {"in": "body", "name": "body", "schema": ref(schema)},
+                       "unused": {"in": "query", "name": "limit", "type": "integer"}},
+        "definitions": {schema: {"type": "object"}},
+    }  # fmt: skip
+
+
+def test_parameters_that_are_referred_to_are_taken_with_their_schemas() -> None:
+    piece = select_paths(with_parameters("/test", "Test"), "/test")
+    assert list(piece["parameters"]) == ["body-1"]
+    assert list(piece["definitions"]) == ["Test"]
+    encoded = openapi_protobuf.encode({"swagger": "2.0", "info": INFO, **piece})
+    assert encoded.count(b"#/parameters/body-1") == 1
+    assert encoded.count(b"#/definitions/Test") == 1
+
+
+def test_a_parameter_of_another_one_s_name_gets_a_new_name() -> None:
+    pieces = [with_parameters(f"/{name}", name) for name in ("one", "two")]
+    merged = merge({"paths": {}, "definitions": {}}, pieces)
+    assert merged["parameters"]["body-1"]["schema"] == ref("one")
+    assert merged["parameters"]["body-1_v2"]["schema"] == ref("two")
+    assert merged["paths"]["/two"]["post"]["parameters"] == [{"$ref": "#/parameters/body-1_v2"}]
+
+
+def test_version_3_has_the_parameters_themselves() -> None:
+    document = convert_to_v3(with_parameters("/test", "Test"), INFO)
+    post = document["paths"]["/test"]["post"]
+    assert post["requestBody"] == {"content": {"application/json": {"schema": ref("Test", 3)}}}
+    assert post["parameters"] == []
 
 
 def test_a_document_of_version_2_becomes_one_of_version_3() -> None:
