@@ -41,10 +41,10 @@ _PACKAGES = (
     ("api/node/v1", "node.k8s.io/v1"),
     ("api/policy/v1", "policy/v1"),
     ("api/rbac/v1", "rbac.authorization.k8s.io/v1"),
+    ("api/resource/v1", "resource.k8s.io/v1"),
     ("api/scheduling/v1", "scheduling.k8s.io/v1"),
     ("api/storage/v1", "storage.k8s.io/v1"),
-    ("api/storage/v1beta1", "storage.k8s.io/v1beta1"),
-    ("api/storagemigration/v1alpha1", "storagemigration.k8s.io/v1alpha1"),
+    ("api/storagemigration/v1beta1", "storagemigration.k8s.io/v1beta1"),
     ("apiextensions-apiserver/pkg/apis/apiextensions/v1", "apiextensions.k8s.io/v1"),
     ("kube-aggregator/pkg/apis/apiregistration/v1", "apiregistration.k8s.io/v1"),
 )

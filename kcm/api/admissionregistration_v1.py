@@ -6,11 +6,11 @@ Source: staging/src/k8s.io/api/admissionregistration/v1/types.go, Kubernetes 1.3
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, ClassVar
 
 from pydantic import Field
 
-from kcm.apimachinery.base import Int32, Int64, MergeKey, Model
+from kcm.apimachinery.base import Int32, Int64, MergeKey, MergeSet, Model
 from kcm.apimachinery.meta_v1 import Condition, KubeObject, LabelSelector
 
 GROUP = "admissionregistration.k8s.io"
@@ -38,6 +38,8 @@ class NamedRuleWithOperations(Model):
 class MatchResources(Model):
     """Requests: those that some rule and all selectors match, and no excluding rule."""
 
+    kubernetes_atomic: ClassVar[bool] = True
+
     namespace_selector: LabelSelector | None = None
     object_selector: LabelSelector | None = None
     resource_rules: list[NamedRuleWithOperations] | None = None
@@ -47,6 +49,8 @@ class MatchResources(Model):
 
 class ParamKind(Model):
     """The kind of the objects that parametrize a policy."""
+
+    kubernetes_atomic: ClassVar[bool] = True
 
     api_version: str | None = Field(default=None, alias="apiVersion")
     kind: str | None = None
@@ -112,7 +116,7 @@ class ValidatingAdmissionPolicyStatus(Model):
 
     observed_generation: Int64 | None = None
     type_checking: TypeChecking | None = None
-    conditions: list[Condition] | None = None
+    conditions: Annotated[list[Condition] | None, MergeKey("type", patches=False)] = None
 
 
 class ValidatingAdmissionPolicy(KubeObject):
@@ -127,6 +131,8 @@ class ValidatingAdmissionPolicy(KubeObject):
 class ParamRef(Model):
     """The objects that parametrize a policy: one by its name, or several by a selector."""
 
+    kubernetes_atomic: ClassVar[bool] = True
+
     name: str | None = None
     namespace: str | None = None
     selector: LabelSelector | None = None
@@ -139,7 +145,7 @@ class ValidatingAdmissionPolicyBindingSpec(Model):
     policy_name: str | None = None
     param_ref: ParamRef | None = None
     match_resources: MatchResources | None = None
-    validation_actions: list[str] | None = None
+    validation_actions: Annotated[list[str] | None, MergeSet(patches=False)] = None
 
 
 class ValidatingAdmissionPolicyBinding(KubeObject):

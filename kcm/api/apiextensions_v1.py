@@ -12,7 +12,7 @@ from typing import Annotated
 from pydantic import Field
 
 from kcm.api import admissionregistration_v1
-from kcm.apimachinery.base import Bool, JsonObject, MergeKey, Model
+from kcm.apimachinery.base import Bool, Int32, Int64, JsonObject, MergeKey, Model
 from kcm.apimachinery.meta_v1 import KubeObject, Time
 
 
@@ -34,7 +34,7 @@ class CustomResourceColumnDefinition(Model):
     type: str = ""
     format: str | None = None
     description: str | None = None
-    priority: int | None = None
+    priority: Int32 | None = None
     json_path: str = Field(default="", alias="jsonPath")
 
 
@@ -101,12 +101,16 @@ class CustomResourceDefinitionCondition(Model):
     last_transition_time: Time | None = None
     reason: str | None = None
     message: str | None = None
+    observed_generation: Int64 | None = None
 
 
 class CustomResourceDefinitionStatus(Model):
     """The names that the API server accepted, and the versions in which objects may be stored."""
 
-    conditions: Annotated[list[CustomResourceDefinitionCondition] | None, MergeKey("type")] = None
+    observed_generation: Int64 | None = None
+    conditions: Annotated[
+        list[CustomResourceDefinitionCondition] | None, MergeKey("type", patches=False)
+    ] = None
     accepted_names: CustomResourceDefinitionNames | None = None
     stored_versions: list[str] | None = None
 

@@ -8,9 +8,27 @@ from __future__ import annotations
 from pydantic import Field
 
 from kcm.apimachinery.base import Bool, Model
-from kcm.apimachinery.meta_v1 import KubeObject
+from kcm.apimachinery.meta_v1 import (
+    FieldSelectorRequirement,
+    KubeObject,
+    LabelSelectorRequirement,
+)
 
 GROUP = "authorization.k8s.io"
+
+
+class FieldSelectorAttributes(Model):
+    """The field selector of a request, as text or as requirements."""
+
+    raw_selector: str | None = None
+    requirements: list[FieldSelectorRequirement] | None = None
+
+
+class LabelSelectorAttributes(Model):
+    """The label selector of a request, as text or as requirements."""
+
+    raw_selector: str | None = None
+    requirements: list[LabelSelectorRequirement] | None = None
 
 
 class ResourceAttributes(Model):
@@ -23,6 +41,8 @@ class ResourceAttributes(Model):
     resource: str | None = None
     subresource: str | None = None
     name: str | None = None
+    field_selector: FieldSelectorAttributes | None = None
+    label_selector: LabelSelectorAttributes | None = None
 
 
 class NonResourceAttributes(Model):

@@ -12,12 +12,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Any, ClassVar
 
 from pydantic import Field, ValidationError
 
 from kcm.api import autoscaling_v2
-from kcm.api.autoscaling_v2 import CrossVersionObjectReference
 from kcm.apimachinery.base import Int32, Int64, Model
 from kcm.apimachinery.meta_v1 import KubeObject, Time
 
@@ -33,6 +32,12 @@ ANNOTATIONS = (METRICS, CURRENT_METRICS, CONDITIONS, BEHAVIOR)
 OF_STATUS = (CURRENT_METRICS, CONDITIONS)
 
 Json = dict[str, Any]
+
+
+class CrossVersionObjectReference(autoscaling_v2.CrossVersionObjectReference):
+    """An object, by kind and name, in the namespace of the object that refers to it."""
+
+    kubernetes_atomic: ClassVar[bool] = True
 
 
 class HorizontalPodAutoscalerSpec(Model):

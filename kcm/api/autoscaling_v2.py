@@ -5,7 +5,7 @@ Source: staging/src/k8s.io/api/autoscaling/v2/types.go, Kubernetes 1.33.
 
 from __future__ import annotations
 
-from typing import Annotated, ClassVar
+from typing import Annotated
 
 from pydantic import Field
 
@@ -16,8 +16,6 @@ from kcm.apimachinery.quantity import Quantity
 
 class CrossVersionObjectReference(Model):
     """The kind and name of an object in the same namespace, in any API version."""
-
-    kubernetes_atomic: ClassVar[bool] = True
 
     kind: str = ""
     name: str = ""

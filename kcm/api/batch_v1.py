@@ -11,7 +11,7 @@ from pydantic import Field
 
 from kcm.api.core_v1.events import ObjectReference
 from kcm.api.core_v1.pods import PodTemplateSpec
-from kcm.apimachinery.base import Bool, Int32, Int64, MergeKey, Model
+from kcm.apimachinery.base import Bool, Int32, Int64, MergeKey, MergeSet, Model
 from kcm.apimachinery.meta_v1 import KubeObject, LabelSelector, ObjectMeta, Time
 
 TRACKING_FINALIZER = "batch.kubernetes.io/job-tracking"
@@ -29,7 +29,7 @@ class PodFailurePolicyOnExitCodesRequirement(Model):
 
     container_name: str | None = None
     operator: str = ""
-    values: list[Int32] = Field(default_factory=list)
+    values: Annotated[list[Int32], MergeSet(patches=False)] = Field(default_factory=list)
 
 
 class PodFailurePolicyOnPodConditionsPattern(Model):
@@ -101,14 +101,14 @@ class JobCondition(Model):
 class UncountedTerminatedPods(Model):
     """The uids of pods that have ended and are not yet in the counts of the Job's status."""
 
-    succeeded: list[str] | None = None
-    failed: list[str] | None = None
+    succeeded: Annotated[list[str] | None, MergeSet(patches=False)] = None
+    failed: Annotated[list[str] | None, MergeSet(patches=False)] = None
 
 
 class JobStatus(Model):
     """The numbers of a Job's pods, and the conditions that say whether and how it has finished."""
 
-    conditions: Annotated[list[JobCondition] | None, MergeKey("type")] = None
+    conditions: Annotated[list[JobCondition] | None, MergeKey("type", applies=False)] = None
     start_time: Time | None = None
     completion_time: Time | None = None
     active: Int32 | None = None

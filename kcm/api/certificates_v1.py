@@ -76,7 +76,9 @@ class CertificateSigningRequestCondition(Model):
 class CertificateSigningRequestStatus(Model):
     """Whether the request is approved or denied, and the certificate that was issued."""
 
-    conditions: Annotated[list[CertificateSigningRequestCondition] | None, MergeKey("type")] = None
+    conditions: Annotated[
+        list[CertificateSigningRequestCondition] | None, MergeKey("type", patches=False)
+    ] = None
     certificate: str | None = None  # PEM in base64
 
 

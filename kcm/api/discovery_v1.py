@@ -5,12 +5,12 @@ Source: staging/src/k8s.io/api/discovery/v1/types.go, Kubernetes 1.33.
 
 from __future__ import annotations
 
-from typing import ClassVar
+from typing import Annotated, ClassVar
 
 from pydantic import Field
 
 from kcm.api.core_v1.events import ObjectReference
-from kcm.apimachinery.base import Bool, Int32, Model, StringMap
+from kcm.apimachinery.base import Bool, Int32, MergeSet, Model, StringMap
 from kcm.apimachinery.meta_v1 import KubeObject
 
 
@@ -44,7 +44,7 @@ class EndpointHints(Model):
 class Endpoint(Model):
     """One backend of a Service, such as a pod."""
 
-    addresses: list[str] = Field(default_factory=list)
+    addresses: Annotated[list[str], MergeSet(patches=False)] = Field(default_factory=list)
     conditions: EndpointConditions = Field(default_factory=EndpointConditions)
     hostname: str | None = None
     target_ref: ObjectReference | None = None

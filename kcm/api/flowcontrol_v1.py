@@ -9,8 +9,10 @@ from typing import Annotated
 
 from pydantic import Field
 
-from kcm.apimachinery.base import Bool, Int32, MergeKey, Model
+from kcm.apimachinery.base import Bool, Int32, MergeKey, MergeSet, Model
 from kcm.apimachinery.meta_v1 import KubeObject, Time
+
+Names = Annotated[list[str], MergeSet(patches=False)]
 
 
 class FlowDistinguisherMethod(Model):
@@ -56,18 +58,18 @@ class Subject(Model):
 class ResourcePolicyRule(Model):
     """Requests for resources."""
 
-    verbs: list[str] = Field(default_factory=list)
-    api_groups: list[str] = Field(default_factory=list, alias="apiGroups")
-    resources: list[str] = Field(default_factory=list)
+    verbs: Names = Field(default_factory=list)
+    api_groups: Names = Field(default_factory=list, alias="apiGroups")
+    resources: Names = Field(default_factory=list)
     cluster_scope: Bool | None = None
-    namespaces: list[str] | None = None
+    namespaces: Annotated[list[str] | None, MergeSet(patches=False)] = None
 
 
 class NonResourcePolicyRule(Model):
     """Requests for paths that are no resources."""
 
-    verbs: list[str] = Field(default_factory=list)
-    non_resource_urls: list[str] = Field(default_factory=list, alias="nonResourceURLs")
+    verbs: Names = Field(default_factory=list)
+    non_resource_urls: Names = Field(default_factory=list, alias="nonResourceURLs")
 
 
 class PolicyRulesWithSubjects(Model):

@@ -15,7 +15,7 @@ from kcm.api.core_v1 import PersistentVolume, PersistentVolumeClaim, Pod
 from kcm.api.core_v1.affinity import TopologySelectorTerm
 from kcm.api.core_v1.persistent_volumes import PersistentVolumeSpec
 from kcm.api.core_v1.volumes import Volume
-from kcm.apimachinery.base import Bool, Int32, Int64, MergeKey, Model, StringMap
+from kcm.apimachinery.base import Bool, Int32, Int64, MergeKey, MergeSet, Model, StringMap
 from kcm.apimachinery.meta_v1 import KubeObject, LabelSelector, Time
 from kcm.apimachinery.quantity import Quantity
 
@@ -87,13 +87,15 @@ class CSIDriverSpec(Model):
 
     attach_required: Bool | None = None
     pod_info_on_mount: Bool | None = None
-    volume_lifecycle_modes: list[str] | None = None
+    volume_lifecycle_modes: Annotated[list[str] | None, MergeSet(patches=False)] = None
     storage_capacity: Bool | None = None
     fs_group_policy: str | None = None
     token_requests: list[TokenRequest] | None = None
     requires_republish: Bool | None = None
     se_linux_mount: Bool | None = None
     node_allocatable_update_period_seconds: Int64 | None = None
+    service_account_token_in_secrets: Bool | None = None
+    prevent_pod_scheduling_if_missing: Bool | None = None
 
 
 class CSIDriver(KubeObject):

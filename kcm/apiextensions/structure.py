@@ -54,11 +54,14 @@ class Field:
     atomic: bool = False  # a struct or map that server-side apply treats as one field
     retain_keys: bool = False  # a struct whose fields are alternatives
     optional: bool = False  # it may be absent; other fields are encoded even if they are empty
+    patch_key: MergeKey | None = None  # for a list that only strategic merge patches merge
 
     @property
     def patch_merge(self) -> MergeKey | MergeSet | None:
         """Returns how a strategic merge patch merges the list, None if it replaces the list."""
-        return self.merge if self.merge is not None and self.merge.patches else None
+        if self.merge is not None and self.merge.patches:
+            return self.merge
+        return self.patch_key
 
 
 @cache
@@ -67,6 +70,7 @@ def fields(model: type[Model]) -> Mapping[str, Field]:
     by_name = {}
     for info in model.model_fields.values():
         merge = next((m for m in info.metadata if isinstance(m, MergeKey | MergeSet)), None)
+        applies = not isinstance(merge, MergeKey) or merge.applies
         name = str(info.alias)
         annotation = info.annotation
         if info.metadata and get_origin(annotation) is None:
@@ -76,10 +80,11 @@ def fields(model: type[Model]) -> Mapping[str, Field]:
         by_name[name] = Field(
             name,
             shape,
-            merge,
+            merge if applies else None,
             atomic or any(isinstance(mark, Atomic) for mark in info.metadata),
             any(isinstance(mark, RetainKeys) for mark in info.metadata),
             type(None) in get_args(info.annotation),
+            merge if isinstance(merge, MergeKey) and not merge.applies else None,
         )
     return by_name
 

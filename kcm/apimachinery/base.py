@@ -209,8 +209,8 @@ class MergeKey:
     Server-side apply identifies items by `map_keys` if `key` is not enough; `key_defaults` has name
     and default of those that may be absent. With `retain_keys`, the other fields of an item are
     alternatives, so patches name those to keep. `patches` says whether strategic merge patches
-    merge the list, too, and not only server-side apply. Source: patchStrategy, patchMergeKey and
-    listMapKey in upstream's types.go, Kubernetes 1.33.
+    merge the list, `applies` whether server-side apply does. Source: patchStrategy, patchMergeKey
+    and listMapKey in upstream's types.go, Kubernetes 1.36.
     """
 
     key: str
@@ -218,6 +218,7 @@ class MergeKey:
     retain_keys: bool = False
     key_defaults: tuple[tuple[str, str], ...] = ()
     patches: bool = True
+    applies: bool = True
 
 
 @dataclass(frozen=True)

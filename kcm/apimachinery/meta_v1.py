@@ -165,6 +165,10 @@ class LabelSelectorRequirement(Model):
     values: list[str] | None = None
 
 
+class FieldSelectorRequirement(LabelSelectorRequirement):
+    """A condition on a field: key, operator (In, NotIn, Exists, DoesNotExist) and values."""
+
+
 class LabelSelector(Model):
     """A selector for objects by their labels.
 

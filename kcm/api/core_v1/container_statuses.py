@@ -46,6 +46,18 @@ class ContainerState(Model):
     terminated: ContainerStateTerminated | None = None
 
 
+class ImageVolumeStatus(Model):
+    """The image that a volume has mounted, with its digest."""
+
+    image_ref: str | None = None
+
+
+class VolumeStatus(Model):
+    """The state of a mounted volume, by the kind of its source."""
+
+    image: ImageVolumeStatus | None = None
+
+
 class VolumeMountStatus(Model):
     """How a volume was mounted."""
 
@@ -53,6 +65,7 @@ class VolumeMountStatus(Model):
     mount_path: str = ""
     read_only: Bool | None = None
     recursive_read_only: str | None = None
+    volume_status: VolumeStatus | None = None
 
 
 class LinuxContainerUser(Model):
@@ -74,6 +87,7 @@ class ResourceHealth(Model):
 
     resource_id: str = ""
     health: str | None = None
+    message: str | None = None
 
 
 class ResourceStatus(Model):

@@ -12,7 +12,7 @@ from pydantic import Field
 from kcm.api.core_v1.environment import EnvFromSource, EnvVar
 from kcm.api.core_v1.handlers import Lifecycle, Probe
 from kcm.api.core_v1.security import SecurityContext
-from kcm.apimachinery.base import Bool, Int32, MergeKey, Model
+from kcm.apimachinery.base import Bool, Int32, MergeKey, MergeSet, Model
 from kcm.apimachinery.quantity import ResourceList
 
 
@@ -36,6 +36,20 @@ class ContainerResizePolicy(Model):
 
     resource_name: str = ""
     restart_policy: str = ""
+
+
+class ContainerRestartRuleOnExitCodes(Model):
+    """The exit codes to which a restart rule applies: those in the list, or all others."""
+
+    operator: str | None = None
+    values: Annotated[list[Int32] | None, MergeSet(patches=False)] = None
+
+
+class ContainerRestartRule(Model):
+    """An action for a container that ended, by its exit code. The first rule that fits decides."""
+
+    action: str | None = None
+    exit_codes: ContainerRestartRuleOnExitCodes | None = None
 
 
 class ContainerPort(Model):
@@ -88,6 +102,7 @@ class Container(Model):
     resources: ResourceRequirements = Field(default_factory=ResourceRequirements)
     resize_policy: list[ContainerResizePolicy] | None = None
     restart_policy: str | None = None
+    restart_policy_rules: list[ContainerRestartRule] | None = None
     volume_mounts: Annotated[list[VolumeMount] | None, MergeKey("mountPath")] = None
     volume_devices: Annotated[list[VolumeDevice] | None, MergeKey("devicePath")] = None
     liveness_probe: Probe | None = None

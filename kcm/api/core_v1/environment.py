@@ -50,6 +50,17 @@ class SecretKeySelector(Model):
     optional: Bool | None = None
 
 
+class FileKeySelector(Model):
+    """A key in a file of variables on a volume of the pod."""
+
+    kubernetes_atomic: ClassVar[bool] = True
+
+    volume_name: str = ""
+    path: str = ""
+    key: str = ""
+    optional: Bool | None = None
+
+
 class EnvVarSource(Model):
     """The source of a variable's value. Exactly one field is set."""
 
@@ -57,6 +68,7 @@ class EnvVarSource(Model):
     resource_field_ref: ResourceFieldSelector | None = None
     config_map_key_ref: ConfigMapKeySelector | None = None
     secret_key_ref: SecretKeySelector | None = None
+    file_key_ref: FileKeySelector | None = None
 
 
 class EnvVar(Model):

@@ -162,6 +162,7 @@ class NodeStatus(Model):
     config: NodeConfigStatus | None = None
     runtime_handlers: list[NodeRuntimeHandler] | None = None
     features: NodeFeatures | None = None
+    declared_features: list[str] | None = None
 
 
 class Node(KubeObject):

@@ -16,7 +16,7 @@ from kcm.api.core_v1.events import ObjectReference
 from kcm.api.core_v1.references import LocalObjectReference
 from kcm.api.core_v1.security import PodSecurityContext
 from kcm.api.core_v1.volumes import Volume
-from kcm.apimachinery.base import Atomic, Bool, Int32, Int64, MergeKey, Model, StringMap
+from kcm.apimachinery.base import Atomic, Bool, Int32, Int64, MergeKey, MergeSet, Model, StringMap
 from kcm.apimachinery.meta_v1 import KubeObject, ObjectMeta, Time
 from kcm.apimachinery.quantity import ResourceList
 
@@ -86,6 +86,35 @@ class PodResourceClaimStatus(Model):
     resource_claim_name: str | None = None
 
 
+class PodSchedulingGroup(Model):
+    """The PodGroup with whose pods this one is scheduled."""
+
+    pod_group_name: str | None = None
+
+
+class ContainerExtendedResourceRequest(Model):
+    """The request in a claim from which a container gets an extended resource."""
+
+    container_name: str = ""
+    resource_name: str = ""
+    request_name: str = ""
+
+
+class PodExtendedResourceClaimStatus(Model):
+    """The ResourceClaim that was created for the pod's extended resources."""
+
+    request_mappings: list[ContainerExtendedResourceRequest] | None = None
+    resource_claim_name: str = ""
+
+
+class NodeAllocatableResourceClaimStatus(Model):
+    """Amounts of the node's own resources that a pod has by way of a ResourceClaim."""
+
+    resource_claim_name: str = ""
+    containers: Annotated[list[str] | None, MergeSet(patches=False)] = None
+    resources: ResourceList | None = None
+
+
 class PodSpec(Model):
     """The wanted state of a pod: its containers, volumes and settings, and rules for its node."""
 
@@ -134,6 +163,8 @@ class PodSpec(Model):
         list[PodResourceClaim] | None, MergeKey("name", retain_keys=True)
     ] = None
     resources: ResourceRequirements | None = None
+    hostname_override: str | None = None
+    scheduling_group: PodSchedulingGroup | None = None
 
 
 class PodCondition(Model):
@@ -170,7 +201,7 @@ class PodStatus(Model):
     reason: str | None = None
     nominated_node_name: str | None = None
     host_ip: str | None = None
-    host_ips: Annotated[list[HostIP] | None, MergeKey("ip")] = None
+    host_ips: Annotated[list[HostIP] | None, MergeKey("ip", applies=False)] = None
     pod_ip: str | None = None
     pod_ips: Annotated[list[PodIP] | None, MergeKey("ip")] = None
     start_time: Time | None = None
@@ -182,6 +213,10 @@ class PodStatus(Model):
     resource_claim_statuses: Annotated[
         list[PodResourceClaimStatus] | None, MergeKey("name", retain_keys=True)
     ] = None
+    extended_resource_claim_status: PodExtendedResourceClaimStatus | None = None
+    allocated_resources: ResourceList | None = None
+    resources: ResourceRequirements | None = None
+    node_allocatable_resource_claim_statuses: list[NodeAllocatableResourceClaimStatus] | None = None
 
 
 class Pod(KubeObject):

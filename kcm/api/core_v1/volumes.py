@@ -25,7 +25,7 @@ from kcm.api.core_v1.volume_sources import (
     PersistentVolumeClaimVolumeSource,
     SecretVolumeSource,
 )
-from kcm.apimachinery.base import Bool, Int32, Int64, JsonObject, Model
+from kcm.apimachinery.base import Bool, Int32, Int64, JsonObject, Model, StringMap
 from kcm.apimachinery.meta_v1 import LabelSelector, ObjectMeta
 
 
@@ -69,6 +69,18 @@ class ClusterTrustBundleProjection(Model):
     path: str = ""
 
 
+class PodCertificateProjection(Model):
+    """A private key, and the certificate chain that a signer issues to the pod for it."""
+
+    signer_name: str | None = None
+    key_type: str | None = None
+    max_expiration_seconds: Int32 | None = None
+    credential_bundle_path: str | None = None
+    key_path: str | None = None
+    certificate_chain_path: str | None = None
+    user_annotations: StringMap | None = None
+
+
 class VolumeProjection(Model):
     """One source of a projected volume. Exactly one field is set."""
 
@@ -77,6 +89,7 @@ class VolumeProjection(Model):
     config_map: ConfigMapProjection | None = None
     service_account_token: ServiceAccountTokenProjection | None = None
     cluster_trust_bundle: ClusterTrustBundleProjection | None = None
+    pod_certificate: PodCertificateProjection | None = None
 
 
 class ProjectedVolumeSource(Model):

@@ -277,7 +277,13 @@ def _field(schemas: dict[str, Schema], field: Field, dialect: Dialect) -> Schema
     if isinstance(field.merge, MergeSet):
         patches = {"x-kubernetes-patch-strategy": "merge"} if field.merge.patches else {}
         return schema | {"x-kubernetes-list-type": "set"} | patches
-    return schema | {"x-kubernetes-list-type": "atomic"}
+    schema |= {"x-kubernetes-list-type": "atomic"}
+    if field.patch_key is None:
+        return schema
+    return schema | {
+        "x-kubernetes-patch-merge-key": field.patch_key.key,
+        "x-kubernetes-patch-strategy": "merge",
+    }
 
 
 def _with_extensions(schema: Schema, field: Field, dialect: Dialect) -> Schema:

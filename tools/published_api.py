@@ -1,0 +1,107 @@
+"""Writes tests/unit/api/published_fields.txt from the OpenAPI document of upstream's API server.
+
+    python tools/published_api.py swagger.json > tests/unit/api/published_fields.txt
+
+The document is api/openapi-spec/swagger.json of the release that kcm follows. Names and types are
+read, descriptions are not. The structs of API versions that are off by default are left out, apart
+from the versions in `_ALSO`; so are the structs of lists.
+
+    package io.k8s.api.core.v1
+    ContainerPort
+      containerPort int32
+      hostIP string
+    PodSpec
+      containers []Container map=name merge=name
+
+Marks say how patches treat a field: `map=` has the keys of a list, `merge=` the key by which
+strategic merge patches merge it; `set` and `atomic` are the other kinds of list, and of map.
+"""
+
+from __future__ import annotations
+
+import gzip
+import json
+import sys
+from collections.abc import Iterator
+from itertools import groupby
+from pathlib import Path
+from typing import Any
+
+Schema = dict[str, Any]
+
+# API versions that upstream has off by default and kcm serves.
+_ALSO = ("certificates.v1beta1.ClusterTrustBundle", "storagemigration.v1beta1.")
+_SPECIAL = {
+    "Quantity": "quantity", "IntOrString": "intstr", "Time": "time", "MicroTime": "microtime",
+}  # fmt: skip
+_JSON = frozenset({"RawExtension", "FieldsV1", "JSON", "JSONSchemaPropsOrArray"})
+
+
+def read_document(path: Path) -> dict[str, Schema]:
+    """Returns the definitions of a document, which may be compressed, by name."""
+    raw = path.read_bytes()
+    text = gzip.decompress(raw) if path.suffix == ".gz" else raw
+    definitions: dict[str, Schema] = json.loads(text)["definitions"]
+    return definitions
+
+
+def is_listed(name: str, schema: Schema) -> bool:
+    """Reports whether a definition belongs in the table."""
+    is_list = {"items", "metadata"} <= schema.get("properties", {}).keys() and name.endswith("List")
+    stable = not any(word in name for word in ("alpha", "beta"))
+    return "properties" in schema and not is_list and (stable or any(p in name for p in _ALSO))
+
+
+def describe_type(schema: Schema) -> str:
+    """Returns the word for the type of a field."""
+    if "$ref" in schema:
+        name = schema["$ref"].rpartition(".")[2]
+        return "any" if name in _JSON else _SPECIAL.get(name, name)
+    match schema.get("type"):
+        case "array":
+            return "[]" + describe_type(schema["items"])
+        case "object" if "additionalProperties" in schema:
+            return "map:" + describe_type(schema["additionalProperties"])
+        case "integer" | "number":
+            return str(schema.get("format", "int64"))
+        case str(name):
+            return name
+    return "any"
+
+
+def describe_marks(schema: Schema, struct: Schema) -> Iterator[str]:
+    """Yields how patches treat a field. `struct` is the definition that the field refers to."""
+    if keys := schema.get("x-kubernetes-list-map-keys"):
+        yield f"map={','.join(keys)}"
+    elif schema.get("x-kubernetes-list-type") == "set":
+        yield "set"
+    if "atomic" in (schema.get("x-kubernetes-map-type"), struct.get("x-kubernetes-map-type")):
+        yield "atomic"
+    strategy = schema.get("x-kubernetes-patch-strategy", "").split(",")
+    if "merge" in strategy:
+        yield f"merge={schema.get('x-kubernetes-patch-merge-key', '')}"
+    if "retainKeys" in strategy:
+        yield "retainKeys"
+
+
+def table_lines(definitions: dict[str, Schema]) -> Iterator[str]:
+    """Yields the lines of the table."""
+    listed = sorted(name for name, schema in definitions.items() if is_listed(name, schema))
+    for package, names in groupby(listed, lambda name: name.rpartition(".")[0]):
+        yield f"package {package}"
+        for name in names:
+            yield name.rpartition(".")[2]
+            for field, schema in sorted(definitions[name]["properties"].items()):
+                struct = definitions.get(schema.get("$ref", "").rpartition("/")[2], {})
+                yield (
+                    " ".join(("", "", field))
+                    + " "
+                    + describe_type(schema)
+                    + "".join(f" {mark}" for mark in describe_marks(schema, struct))
+                )
+
+
+if __name__ == "__main__":
+    if len(sys.argv) != 2:
+        sys.exit(__doc__)
+    sys.stdout.writelines(f"{line}\n" for line in table_lines(read_document(Path(sys.argv[1]))))
