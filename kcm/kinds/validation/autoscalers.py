@@ -49,12 +49,16 @@ _BOTH = "may not set both a target raw value and a target utilization"
 
 def create(hpa: HorizontalPodAutoscaler) -> Faults:
     faults = meta.metadata(hpa, namespaced=True, name_rule=names.subdomain_faults)
-    return faults + _spec(hpa.spec, least=1)
+    return faults + _spec(hpa.spec, least=1) + _target_version(hpa.spec.scale_target_ref)
 
 
 def update(new: HorizontalPodAutoscaler, old: HorizontalPodAutoscaler) -> Faults:
     least = 0 if old.spec.min_replicas == 0 else 1
-    return meta.metadata_update(new, old) + _spec(new.spec, least)
+    faults = meta.metadata_update(new, old) + _spec(new.spec, least)
+    target, before = new.spec.scale_target_ref, old.spec.scale_target_ref
+    if (target.api_version, target.kind) != (before.api_version, before.kind):
+        faults += _target_version(target)
+    return faults
 
 
 def status_update(new: HorizontalPodAutoscaler, old: HorizontalPodAutoscaler) -> Faults:
@@ -111,6 +115,16 @@ def _reference(reference: CrossVersionObjectReference, path: str) -> Faults:
         else:
             faults.append(required(f"{path}.{field}"))
     return faults
+
+
+def _target_version(target: CrossVersionObjectReference) -> Faults:
+    """Checks that the apiVersion of what is scaled names an API group."""
+    path, version = "spec.scaleTargetRef.apiVersion", target.api_version or ""
+    if version.count("/") > 1:
+        return [invalid(path, version, f"unexpected GroupVersion string: {version}")]
+    if "/" in version or target.kind == "ReplicationController":
+        return []
+    return [invalid(path, version, "apiVersion must specify API group")]
 
 
 def _rules(rules: HPAScalingRules | None, path: str) -> Faults:

@@ -6,8 +6,9 @@ Source: pkg/apis/networking/validation/validation.go, Kubernetes 1.33.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
-from ipaddress import IPv4Network, IPv6Network, ip_network
+from collections.abc import Collection, Iterable
+from dataclasses import dataclass
+from ipaddress import IPv4Network, IPv6Network
 
 from kcm.api.core_v1.references import TypedLocalObjectReference
 from kcm.api.networking_v1 import (
@@ -16,6 +17,7 @@ from kcm.api.networking_v1 import (
     IngressBackend,
     IngressClass,
     IngressClassParametersReference,
+    IngressRule,
     IngressServiceBackend,
     IngressSpec,
     IPBlock,
@@ -60,19 +62,29 @@ def create_policy(policy: NetworkPolicy) -> Faults:
 
 
 def update_policy(new: NetworkPolicy, old: NetworkPolicy) -> Faults:
-    return meta.metadata_update(new, old) + _policy(new.spec, "spec")
+    stored = frozenset(_ranges(old.spec))
+    return meta.metadata_update(new, old) + _policy(new.spec, "spec", stored)
 
 
-def _policy(spec: NetworkPolicySpec, path: str) -> Faults:
+def _ranges(spec: NetworkPolicySpec) -> Iterable[str]:
+    """Yields the ranges of a policy."""
+    incoming = [peer for rule in spec.ingress or () for peer in rule.from_ or ()]
+    outgoing = [peer for rule in spec.egress or () for peer in rule.to or ()]
+    for peer in (*incoming, *outgoing):
+        if peer.ip_block is not None:
+            yield from (peer.ip_block.cidr or "", *(peer.ip_block.except_ or ()))
+
+
+def _policy(spec: NetworkPolicySpec, path: str, stored: Collection[str] = ()) -> Faults:
     faults = meta.label_selector(spec.pod_selector, f"{path}.podSelector")
     for index, incoming in enumerate(spec.ingress or ()):
         where = f"{path}.ingress[{index}]"
         faults += _policy_ports(incoming.ports or (), f"{where}.ports")
-        faults += _peers(incoming.from_ or (), f"{where}.from")
+        faults += _peers(incoming.from_ or (), f"{where}.from", stored)
     for index, outgoing in enumerate(spec.egress or ()):
         where = f"{path}.egress[{index}]"
         faults += _policy_ports(outgoing.ports or (), f"{where}.ports")
-        faults += _peers(outgoing.to or (), f"{where}.to")
+        faults += _peers(outgoing.to or (), f"{where}.to", stored)
     types = spec.policy_types or []
     if len(types) > len(_DIRECTIONS):
         detail = "may not specify more than two policyTypes"
@@ -105,7 +117,7 @@ def _end_port(port: int | str | None, end: int, path: str) -> Faults:
     return below + port_number(end, path)
 
 
-def _peers(peers: Iterable[NetworkPolicyPeer], path: str) -> Faults:
+def _peers(peers: Iterable[NetworkPolicyPeer], path: str, stored: Collection[str]) -> Faults:
     faults: Faults = []
     for index, peer in enumerate(peers):
         where = f"{path}[{index}]"
@@ -115,7 +127,7 @@ def _peers(peers: Iterable[NetworkPolicyPeer], path: str) -> Faults:
             faults += meta.label_selector(peer.namespace_selector, f"{where}.namespaceSelector")
         selects = peer.pod_selector is not None or peer.namespace_selector is not None
         if peer.ip_block is not None:
-            faults += _ip_block(peer.ip_block, f"{where}.ipBlock")
+            faults += _ip_block(peer.ip_block, f"{where}.ipBlock", stored)
             if selects:
                 detail = "may not specify both ipBlock and another peer"
                 faults.append(forbidden(where, detail))
@@ -124,19 +136,19 @@ def _peers(peers: Iterable[NetworkPolicyPeer], path: str) -> Faults:
     return faults
 
 
-def _ip_block(block: IPBlock, path: str) -> Faults:
+def _ip_block(block: IPBlock, path: str, stored: Collection[str]) -> Faults:
+    """Checks a block. Ranges that the policy has already may be written as formerly allowed."""
     if not block.cidr:
         return [required(f"{path}.cidr")]
-    faults = addresses.cidr(block.cidr, f"{path}.cidr")
-    if faults:
+    faults = addresses.cidr(block.cidr, f"{path}.cidr", stored)
+    whole = addresses.parse_cidr(block.cidr)
+    if whole is None:
         return faults
-    whole = ip_network(block.cidr, strict=False)
     for index, text in enumerate(block.except_ or ()):
-        where = f"{path}.except[{index}]"
-        wrong = addresses.cidr(text, where)
-        if not wrong and not _is_inside(ip_network(text, strict=False), whole):
-            wrong = [invalid(where, text, "must be a strict subset of `cidr`")]
-        faults += wrong
+        where, part = f"{path}.except[{index}]", addresses.parse_cidr(text)
+        faults += addresses.cidr(text, where, stored)
+        if part is not None and not _is_inside(part, whole):
+            faults.append(invalid(where, text, "must be a strict subset of `cidr`"))
     return faults
 
 
@@ -160,15 +172,17 @@ def create_ingress(ingress: Ingress) -> Faults:
 
 
 def update_ingress(new: Ingress, old: Ingress) -> Faults:
-    return meta.metadata_update(new, old) + _ingress(new.spec, "spec")
+    faults = _ingress(new.spec, "spec", _OldFaults.of(old.spec))
+    return meta.metadata_update(new, old) + faults
 
 
 def update_ingress_status(new: Ingress, old: Ingress) -> Faults:
     faults = meta.metadata_update(new, old)
+    stored = [entry.ip for entry in old.status.load_balancer.ingress or () if entry.ip]
     for index, entry in enumerate(new.status.load_balancer.ingress or ()):
         where = f"status.loadBalancer.ingress[{index}]"
         if entry.ip:
-            faults += addresses.address(entry.ip, f"{where}.ip")
+            faults += addresses.address(entry.ip, f"{where}.ip", stored)
         if entry.hostname:
             complaints = names.subdomain_faults(entry.hostname)
             faults += invalid_all(f"{where}.hostname", entry.hostname, complaints)
@@ -177,7 +191,33 @@ def update_ingress_status(new: Ingress, old: Ingress) -> Faults:
     return faults
 
 
-def _ingress(spec: IngressSpec, path: str) -> Faults:
+@dataclass(frozen=True)
+class _OldFaults:
+    """What is wrong in a stored ingress, from a time when it was allowed, and may stay."""
+
+    secret_names: bool = False
+    wildcard_rules: bool = False  # the paths of hosts with a wildcard
+
+    @classmethod
+    def of(cls, spec: IngressSpec) -> _OldFaults:
+        named = [tls.secret_name for tls in spec.tls or () if tls.secret_name]
+        wildcard = [rule for rule in spec.rules or () if rule.host and "*" in rule.host]
+        return cls(
+            any(names.subdomain_faults(name) for name in named),
+            any(_paths(r, "") for r in wildcard),
+        )
+
+
+def _paths(rule: IngressRule, path: str) -> Faults:
+    if rule.http is None:
+        return []
+    faults = [] if rule.http.paths else [required(f"{path}.http.paths")]
+    for index, http_path in enumerate(rule.http.paths):
+        faults += _http_path(http_path, f"{path}.http.paths[{index}]")
+    return faults
+
+
+def _ingress(spec: IngressSpec, path: str, old: _OldFaults = _OldFaults()) -> Faults:
     faults: Faults = []
     if not spec.rules and spec.default_backend is None:
         detail = "either `defaultBackend` or `rules` must be specified"
@@ -190,16 +230,13 @@ def _ingress(spec: IngressSpec, path: str) -> Faults:
             if addresses.parse(rule.host) is not None:
                 faults.append(invalid(f"{where}.host", rule.host, _NOT_AN_ADDRESS))
             faults += _host(rule.host, f"{where}.host")
-        if rule.http is not None:
-            if not rule.http.paths:
-                faults.append(required(f"{where}.http.paths"))
-            for at, http_path in enumerate(rule.http.paths):
-                faults += _http_path(http_path, f"{where}.http.paths[{at}]")
+        if not (old.wildcard_rules and rule.host and "*" in rule.host):
+            faults += _paths(rule, where)
     for index, tls in enumerate(spec.tls or ()):
         where = f"{path}.tls[{index}]"
         for at, host in enumerate(tls.hosts or ()):
             faults += _host(host, f"{where}.hosts[{at}]")
-        if tls.secret_name:
+        if tls.secret_name and not old.secret_names:
             complaints = names.subdomain_faults(tls.secret_name)
             faults += invalid_all(f"{where}.secretName", tls.secret_name, complaints)
     if spec.ingress_class_name is not None:
@@ -250,7 +287,7 @@ def _service(service: IngressServiceBackend, path: str) -> Faults:
     if not service.name:
         faults = [required(f"{where}.name")]
     else:
-        complaints = names.label_1035_faults(service.name)
+        complaints = names.label_faults(service.name)
         faults = invalid_all(f"{where}.name", service.name, complaints)
     if port.name and port.number:
         faults.append(invalid(path, "", "cannot set both port name & port number"))

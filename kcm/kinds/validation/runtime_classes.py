@@ -5,10 +5,13 @@ Source: pkg/apis/node/validation/validation.go, Kubernetes 1.33.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
+from kcm.api.core_v1 import Toleration
 from kcm.api.core_v1.containers import ResourceRequirements
 from kcm.api.node_v1 import RuntimeClass
 from kcm.apimachinery import names
-from kcm.apimachinery.field_errors import Faults, invalid_all, require_unchanged
+from kcm.apimachinery.field_errors import Faults, duplicate, invalid_all, require_unchanged
 from kcm.kinds.validation import meta
 from kcm.kinds.validation.podspec import pods, resources
 
@@ -21,7 +24,18 @@ def create(obj: RuntimeClass) -> Faults:
         faults += resources.requirements(limits, "overhead")
     if obj.scheduling is not None:
         faults += meta.labels(obj.scheduling.node_selector, "scheduling.nodeSelector")
-        faults += pods.tolerations(obj.scheduling.tolerations or (), "scheduling.tolerations")
+        faults += _tolerations(obj.scheduling.tolerations or (), "scheduling.tolerations")
+    return faults
+
+
+def _tolerations(tolerations: Sequence[Toleration], path: str) -> Faults:
+    faults = pods.tolerations(tolerations, path)
+    seen: set[tuple[str | None, ...]] = set()
+    for index, one in enumerate(tolerations):
+        identity = one.key, one.operator, one.value, one.effect
+        if identity in seen:
+            faults.append(duplicate(f"{path}[{index}]", one))
+        seen.add(identity)
     return faults
 
 

@@ -5,7 +5,7 @@ Source: pkg/apis/networking/validation/validation.go, Kubernetes 1.33.
 
 from __future__ import annotations
 
-from ipaddress import ip_network
+from types import NoneType
 
 from kcm.api.networking_v1 import IPAddress, ParentReference, ServiceCIDR, ServiceCIDRSpec
 from kcm.apimachinery import names
@@ -34,7 +34,8 @@ def _ranges(spec: ServiceCIDRSpec) -> Faults:
         return [required(_RANGES, "at least one CIDR required")]
     if len(cidrs) > _MOST_RANGES:
         return [invalid(_RANGES, spec, "may only hold up to 2 values")]
-    if len(cidrs) == _MOST_RANGES and not _is_dual(cidrs):
+    families = [type(addresses.parse_cidr(text)) for text in cidrs]
+    if NoneType not in families and len(set(families)) < len(families):
         why = (
             "may specify no more than one IP for each IP family, i.e 192.168.0.0/24 and "
             "2001:db8::/64"
@@ -43,15 +44,8 @@ def _ranges(spec: ServiceCIDRSpec) -> Faults:
     return [
         fault
         for index, text in enumerate(cidrs)
-        for fault in addresses.cidr(text, f"{_RANGES}[{index}]")
+        for fault in addresses.canonical_cidr(text, f"{_RANGES}[{index}]")
     ]
-
-
-def _is_dual(cidrs: list[str]) -> bool:
-    try:
-        return len({ip_network(text, strict=False).version for text in cidrs}) == _MOST_RANGES
-    except ValueError:
-        return False
 
 
 def update_service_cidr(new: ServiceCIDR, old: ServiceCIDR) -> Faults:

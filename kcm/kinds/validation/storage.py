@@ -22,6 +22,7 @@ from kcm.api.storage_v1 import StorageClass
 from kcm.api.storage_v1beta1 import VolumeAttributesClass
 from kcm.apimachinery import names
 from kcm.apimachinery.field_errors import (
+    IMMUTABLE,
     Faults,
     duplicate,
     forbidden,
@@ -35,7 +36,7 @@ from kcm.apimachinery.field_errors import (
 )
 from kcm.kinds.validation import meta
 from kcm.kinds.validation.podspec import disks
-from kcm.kinds.validation.podspec.affinity import node_selector
+from kcm.kinds.validation.podspec.affinity import is_same_place, node_selector
 from kcm.kinds.validation.podspec.paths import no_backsteps
 from kcm.kinds.validation.podspec.volumes import csi_driver, host_path, nfs
 from kcm.kinds.validation.volume_claims import access_modes
@@ -62,10 +63,12 @@ def update_volume(new: PersistentVolume, old: PersistentVolume) -> Faults:
         detail = "spec.persistentvolumesource is immutable after creation"
         faults.append(forbidden("spec.persistentvolumesource", detail))
     faults += require_unchanged("volumeMode", new.spec.volume_mode, old.spec.volume_mode)
-    if old.spec.node_affinity is not None:
-        faults += require_unchanged("nodeAffinity", new.spec.node_affinity, old.spec.node_affinity)
-    if new.spec.volume_attributes_class_name != old.spec.volume_attributes_class_name:
-        detail = "update is forbidden when the VolumeAttributesClass feature gate is disabled"
+    if not is_same_place(new.spec.node_affinity, old.spec.node_affinity):
+        detail = f"{IMMUTABLE}, except for updating from beta label to GA"
+        faults.append(invalid("nodeAffinity", new.spec.node_affinity, detail))
+    attributes = new.spec.volume_attributes_class_name, old.spec.volume_attributes_class_name
+    if attributes[0] is None and attributes[1] is not None:
+        detail = "update from non-nil value to nil is forbidden"
         faults.append(forbidden("spec.volumeAttributesClassName", detail))
     return faults
 
@@ -121,6 +124,21 @@ def _volume(volume: PersistentVolume, path: str) -> Faults:
         faults += invalid_all(f"{path}.storageClassName", spec.storage_class_name, complaints)
     if spec.volume_mode is not None and spec.volume_mode not in _VOLUME_MODES:
         faults.append(not_supported(f"{path}.volumeMode", spec.volume_mode, _VOLUME_MODES))
+    if spec.volume_attributes_class_name is not None:
+        faults += _attributes_class(spec, path)
+    return faults
+
+
+def _attributes_class(spec: PersistentVolumeSpec, path: str) -> Faults:
+    where, name = f"{path}.volumeAttributesClassName", spec.volume_attributes_class_name
+    faults = (
+        invalid_all(where, name, names.subdomain_faults(name))
+        if name
+        else [required(where, "an empty string is disallowed")]
+    )
+    if spec.csi is None:
+        detail = "has to be specified when using volumeAttributesClassName"
+        faults.append(required(f"{path}.csi", detail))
     return faults
 
 
@@ -320,7 +338,8 @@ def _parameters(parameters: dict[str, str], path: str) -> Faults:
 
 def _topologies(terms: list[TopologySelectorTerm], path: str) -> Faults:
     faults: Faults = []
-    seen: set[frozenset[tuple[str, frozenset[str]]]] = set()
+    # As upstream, a term without expressions counts as one that is there already.
+    seen: set[frozenset[tuple[str, frozenset[str]]]] = {frozenset()}
     for index, term in enumerate(terms):
         where = f"{path}[{index}]"
         faults += _topology(term, where)

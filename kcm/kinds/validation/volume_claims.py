@@ -7,7 +7,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from kcm.api.core_v1 import PersistentVolumeClaim, PersistentVolumeClaimSpec
+from kcm.api.core_v1 import (
+    PersistentVolumeClaim,
+    PersistentVolumeClaimSpec,
+    PersistentVolumeClaimStatus,
+)
 from kcm.api.core_v1.references import TypedLocalObjectReference, TypedObjectReference
 from kcm.apimachinery import names
 from kcm.apimachinery.field_errors import (
@@ -17,8 +21,10 @@ from kcm.apimachinery.field_errors import (
     invalid,
     invalid_all,
     not_supported,
+    require_unchanged,
     required,
 )
+from kcm.apimachinery.quantity import Quantity
 from kcm.errors import FieldError
 from kcm.kinds.validation import meta
 
@@ -30,6 +36,13 @@ _FIXED = (
     "for bound claims"
 )
 _TOO_SMALL = "field can not be less than status.capacity"
+_RESIZE_STATES = (
+    "ControllerResizeInProgress",
+    "ControllerResizeInfeasible",
+    "NodeResizeInProgress",
+    "NodeResizeInfeasible",
+    "NodeResizePending",
+)
 _CLASS_ANNOTATION = "volume.beta.kubernetes.io/storage-class"
 
 
@@ -43,6 +56,12 @@ def update(new: PersistentVolumeClaim, old: PersistentVolumeClaim) -> Faults:
     changeable: dict[str, str | None] = {} if old.spec.volume_name else {"volume_name": None}
     if _gets_a_class(new, old):
         changeable["storage_class_name"] = None
+    if not _takes_annotated_class(new, old):
+        after, before = (
+            new.annotations.get(_CLASS_ANNOTATION),
+            old.annotations.get(_CLASS_ANNOTATION),
+        )
+        faults += require_unchanged(f"metadata.annotations.{_CLASS_ANNOTATION}", after, before)
     if old.status.phase == "Bound":
         changeable["volume_attributes_class_name"] = old.spec.volume_attributes_class_name
         requests = old.spec.resources.requests
@@ -51,13 +70,41 @@ def update(new: PersistentVolumeClaim, old: PersistentVolumeClaim) -> Faults:
         fixed = new.spec
     if fixed.replace(**changeable) != old.spec:
         faults.append(forbidden("spec", _FIXED))
-    return faults + _shrinking(new, old)
+    faults += require_unchanged("volumeMode", new.spec.volume_mode, old.spec.volume_mode)
+    return faults + _shrinking(new, old) + _loses_attributes(new, old)
 
 
 def _gets_a_class(new: PersistentVolumeClaim, old: PersistentVolumeClaim) -> bool:
-    """Reports whether a claim without a class gets one, as the default class of the cluster."""
-    named = _CLASS_ANNOTATION in new.annotations or _CLASS_ANNOTATION in old.annotations
-    return old.spec.storage_class_name is None and not named
+    """Reports whether a claim without a class gets one: the default class of the cluster, or that
+    of its old annotation.
+    """
+    annotated, name = old.annotations.get(_CLASS_ANNOTATION), new.spec.storage_class_name
+    return old.spec.storage_class_name is None and annotated in (None, name)
+
+
+def _takes_annotated_class(new: PersistentVolumeClaim, old: PersistentVolumeClaim) -> bool:
+    """Reports whether the class moves from the annotation into the field."""
+    annotated = old.annotations.get(_CLASS_ANNOTATION)
+    return (
+        annotated is not None
+        and old.spec.storage_class_name is None
+        and new.spec.storage_class_name == annotated
+        and new.annotations.get(_CLASS_ANNOTATION) in (None, annotated)
+    )
+
+
+def _loses_attributes(new: PersistentVolumeClaim, old: PersistentVolumeClaim) -> Faults:
+    """Returns a fault if a claim gives up the class of attributes that its volume has."""
+    name = new.spec.volume_attributes_class_name
+    if name or name == old.spec.volume_attributes_class_name:
+        return []
+    if old.status.current_volume_attributes_class_name is None:
+        return []
+    what = "nil" if name is None else "empty string"
+    detail = (
+        f"update to {what} is forbidden when status.currentVolumeAttributesClassName is not nil"
+    )
+    return [forbidden("spec.volumeAttributesClassName", detail)]
 
 
 def _shrinking(new: PersistentVolumeClaim, old: PersistentVolumeClaim) -> Faults:
@@ -70,7 +117,7 @@ def _shrinking(new: PersistentVolumeClaim, old: PersistentVolumeClaim) -> Faults
     if before is None or wanted is None or not wanted < before:
         return []
     has = (old.status.capacity or {}).get("storage")
-    if has is not None and has < wanted:
+    if wanted > (has or Quantity(0)):
         return []
     return [forbidden("spec.resources.requests.storage", _TOO_SMALL)]
 
@@ -82,7 +129,32 @@ def status_update(new: PersistentVolumeClaim, old: PersistentVolumeClaim) -> Fau
     for name, amount in (new.status.capacity or {}).items():
         if amount.sign() < 0:
             faults.append(invalid(f"status.capacity[{name}]", str(amount), NOT_NEGATIVE))
+    return faults + _allocation(new.status)
+
+
+def _allocation(status: PersistentVolumeClaimStatus) -> Faults:
+    """Checks what an expansion has come to."""
+    faults: Faults = []
+    path = "status.allocatedResourceStatuses"
+    for name, state in (status.allocated_resource_statuses or {}).items():
+        faults += _resource(name, path)
+        if state not in _RESIZE_STATES:
+            faults.append(not_supported(path, name, _RESIZE_STATES))
+    path = "status.allocatedResources"
+    for name, amount in (status.allocated_resources or {}).items():
+        if wrong := _resource(name, path):
+            faults += wrong
+        elif amount.sign() < 0:
+            detail = "must be a valid resource quantity"
+            faults.append(invalid(f"{path}[{name}]", str(amount), detail))
     return faults
+
+
+def _resource(name: str, path: str) -> Faults:
+    if wrong := invalid_all(path, name, names.qualified_name_faults(name)):
+        return wrong
+    native = "/" not in name or "kubernetes.io/" in name
+    return [not_supported(path, name, ("storage",))] if native and name != "storage" else []
 
 
 def claim_spec(
@@ -161,6 +233,9 @@ def _names(spec: PersistentVolumeClaimSpec, path: str) -> Faults:
     if spec.storage_class_name:
         for detail in names.subdomain_faults(spec.storage_class_name):
             faults.append(invalid(f"{path}.storageClassName", spec.storage_class_name, detail))
+    if spec.volume_attributes_class_name:
+        where, name = f"{path}.volumeAttributesClassName", spec.volume_attributes_class_name
+        faults += invalid_all(where, name, names.subdomain_faults(name))
     if spec.volume_mode not in (None, "Block", "Filesystem"):
         mode = spec.volume_mode
         faults.append(not_supported(f"{path}.volumeMode", mode, ("Block", "Filesystem")))

@@ -6,6 +6,7 @@ Source: pkg/apis/admissionregistration/validation/validation.go, Kubernetes 1.33
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 from kcm.api.admissionregistration_v1 import (
     EQUIVALENT,
@@ -40,6 +41,7 @@ REVIEW_VERSIONS = ("v1", "v1beta1")
 _POLICIES = (FAIL, IGNORE)
 _MATCH_POLICIES = (EQUIVALENT, EXACT)
 _SIDE_EFFECTS = (NONE, NONE_ON_DRY_RUN)
+_ALL_SIDE_EFFECTS = (NONE, NONE_ON_DRY_RUN, "Some", "Unknown")
 _REINVOCATION = (IF_NEEDED, NEVER)
 _MOST_SECONDS = 30
 _LEAST_SEGMENTS = 3
@@ -48,38 +50,58 @@ _Configuration = ValidatingWebhookConfiguration | MutatingWebhookConfiguration
 
 def create(configuration: _Configuration) -> Faults:
     faults = meta.metadata(configuration, namespaced=False, name_rule=names.subdomain_faults)
-    return faults + _webhooks(configuration.webhooks or (), frozenset())
+    return faults + _webhooks(configuration.webhooks or (), _Kept())
 
 
 def update(new: _Configuration, old: _Configuration) -> Faults:
-    kept = frozenset(
-        condition.expression
-        for webhook in old.webhooks or ()
-        for condition in webhook.match_conditions or ()
-    )
-    return meta.metadata_update(new, old) + _webhooks(new.webhooks or (), kept)
+    return meta.metadata_update(new, old) + _webhooks(new.webhooks or (), _Kept.of(old))
 
 
-def _webhooks(webhooks: Sequence[ValidatingWebhook], kept: frozenset[str]) -> Faults:
+@dataclass(frozen=True)
+class _Kept:
+    """What is not checked again, since the stored configuration has it already."""
+
+    expressions: frozenset[str] = frozenset()
+    side_effects: bool = False  # effects of which nothing is said
+    versions: bool = False  # none of the review versions that the API server speaks
+
+    @classmethod
+    def of(cls, old: _Configuration) -> _Kept:
+        webhooks = old.webhooks or ()
+        return cls(
+            frozenset(
+                condition.expression
+                for webhook in webhooks
+                for condition in webhook.match_conditions or ()
+            ),
+            any(webhook.side_effects not in _SIDE_EFFECTS for webhook in webhooks),
+            any(_has_no_spoken_version(webhook.admission_review_versions) for webhook in webhooks),
+        )
+
+
+def _has_no_spoken_version(versions: Sequence[str]) -> bool:
+    return bool(versions) and not set(versions) & set(REVIEW_VERSIONS)
+
+
+def _webhooks(webhooks: Sequence[ValidatingWebhook], kept: _Kept) -> Faults:
     def check(text: str, path: str) -> Faults:
-        return [] if text in kept else expression(text, path, WEBHOOKS, (BOOL,))
+        return [] if text in kept.expressions else expression(text, path, WEBHOOKS, (BOOL,))
 
     faults: Faults = []
     seen: set[str] = set()
     for index, webhook in enumerate(webhooks):
         path = f"webhooks[{index}]"
-        faults += _webhook(webhook, path)
+        faults += _webhook(webhook, path, kept)
         faults += match_conditions(webhook.match_conditions or (), f"{path}.matchConditions", check)
-        faults += _review_versions(
-            webhook.admission_review_versions, f"{path}.admissionReviewVersions"
-        )
+        field = f"{path}.admissionReviewVersions"
+        faults += _review_versions(webhook.admission_review_versions, field, kept)
         if webhook.name and webhook.name in seen:
             faults.append(duplicate(f"{path}.name", webhook.name))
         seen.add(webhook.name)
     return faults
 
 
-def _webhook(webhook: ValidatingWebhook, path: str) -> Faults:
+def _webhook(webhook: ValidatingWebhook, path: str, kept: _Kept) -> Faults:
     faults = _full_name(webhook.name, f"{path}.name")
     for index, one in enumerate(webhook.rules or ()):
         faults += rule(one, f"{path}.rules[{index}]")
@@ -89,7 +111,8 @@ def _webhook(webhook: ValidatingWebhook, path: str) -> Faults:
         why = f"must specify one of {', '.join(_SIDE_EFFECTS)}"
         faults.append(required(f"{path}.sideEffects", why))
     else:
-        faults += one_of(f"{path}.sideEffects", webhook.side_effects, _SIDE_EFFECTS)
+        effects = _ALL_SIDE_EFFECTS if kept.side_effects else _SIDE_EFFECTS
+        faults += one_of(f"{path}.sideEffects", webhook.side_effects, effects)
     seconds = webhook.timeout_seconds
     if seconds is not None and not 1 <= seconds <= _MOST_SECONDS:
         why = f"the timeout value must be between 1 and {_MOST_SECONDS} seconds"
@@ -118,7 +141,7 @@ def _full_name(name: str, path: str) -> Faults:
     return []
 
 
-def _review_versions(versions: Sequence[str], path: str) -> Faults:
+def _review_versions(versions: Sequence[str], path: str, kept: _Kept) -> Faults:
     known = ", ".join(REVIEW_VERSIONS)
     if not versions:
         return [required(path, f"must specify one of {known}")]
@@ -130,6 +153,6 @@ def _review_versions(versions: Sequence[str], path: str) -> Faults:
             continue
         seen.add(version)
         faults += invalid_all(f"{path}[{index}]", version, names.label_1035_faults(version))
-    if not seen & set(REVIEW_VERSIONS):
+    if not kept.versions and _has_no_spoken_version(versions):
         faults.append(invalid(path, list(versions), f"must include at least one of {known}"))
     return faults

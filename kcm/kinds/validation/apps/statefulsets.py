@@ -12,12 +12,14 @@ from kcm.api.apps_v1 import (
     StatefulSetSpec,
     StatefulSetUpdateStrategy,
 )
-from kcm.api.core_v1 import PodTemplateSpec
+from kcm.api.core_v1 import PodTemplateSpec, Volume
+from kcm.api.core_v1.volume_sources import PersistentVolumeClaimVolumeSource
 from kcm.apimachinery import names
 from kcm.apimachinery.field_errors import (
     Faults,
     forbidden,
     invalid,
+    invalid_all,
     not_negative,
     not_supported,
     required,
@@ -32,6 +34,7 @@ from kcm.kinds.validation.amounts import (
 )
 from kcm.kinds.validation.apps import workloads
 from kcm.kinds.validation.podspec import pods
+from kcm.kinds.validation.volume_claims import claim_spec
 
 _ORDERS = ("OrderedReady", "Parallel")
 _CHANGEABLE = (
@@ -52,21 +55,37 @@ _FIXED = (
 
 def create(stateful_set: StatefulSet) -> Faults:
     # A label, not a subdomain: pods' names begin with it and are used as host names.
+    spec = stateful_set.spec
     return [
         *meta.metadata(stateful_set, namespaced=True, name_rule=names.label_faults),
-        *_spec(stateful_set.spec),
+        *_spec(spec),
+        *_claim_templates(spec),
+        *_service_name(spec.service_name),
     ]
 
 
 def update(new: StatefulSet, old: StatefulSet) -> Faults:
-    faults = meta.metadata_update(new, old) + _spec(new.spec)
+    faults = meta.metadata_update(new, old) + _spec(new.spec, whole=not _spec(old.spec))
     fixed = {field: getattr(old.spec, field) for field in _CHANGEABLE}
     if new.spec.replace(**fixed) != old.spec:
         faults.append(forbidden("spec", _FIXED))
     return faults
 
 
-def _spec(spec: StatefulSetSpec) -> Faults:
+def _claim_templates(spec: StatefulSetSpec) -> Faults:
+    return [
+        fault
+        for index, claim in enumerate(spec.volume_claim_templates or ())
+        for fault in claim_spec(claim.spec, f"spec.volumeClaimTemplates[{index}].spec")
+    ]
+
+
+def _service_name(name: str | None) -> Faults:
+    return invalid_all("spec.serviceName", name, names.label_faults(name)) if name else []
+
+
+def _spec(spec: StatefulSetSpec, *, whole: bool = True) -> Faults:
+    """Checks a spec. Unless `whole`, the spec of its pods is left out."""
     return [
         *_order(spec.pod_management_policy),
         *_strategy(spec.update_strategy, "spec.updateStrategy"),
@@ -75,7 +94,7 @@ def _spec(spec: StatefulSetSpec) -> Faults:
         *not_negative("spec.minReadySeconds", spec.min_ready_seconds),
         *not_negative("spec.ordinals.start", spec.ordinals.start if spec.ordinals else None),
         *_selector(spec.selector),
-        *_template(spec.selector, spec.template),
+        *_template(spec, whole=whole),
     ]
 
 
@@ -138,18 +157,36 @@ def _selector(selector: LabelSelector | None) -> Faults:
     return faults
 
 
-def _template(selector: LabelSelector | None, template: PodTemplateSpec) -> Faults:
-    """Checks a pod template, except the containers and volumes of its spec.
-
-    As upstream, these are checked in the pods: containers may mount volumes of the claim templates.
+def _template(spec: StatefulSetSpec, *, whole: bool) -> Faults:
+    """Checks a pod template as its pods will be: with their claims as volumes, and without the
+    names that the controller sets.
     """
-    path, metadata = "spec.template", template.metadata
-    faults = _selector_matches(selector, template)
-    faults += meta.labels(metadata.labels, f"{path}.labels")
-    annotations = metadata.annotations or {}
-    faults += meta.annotation_map(annotations, f"{path}.annotations")
-    faults += pods.rules_in_annotations(annotations, template.spec, f"{path}.annotations")
+    template = spec.template
+    faults = _selector_matches(spec.selector, template)
+    if whole:
+        faults += pods.template(_as_in_pods(spec), "spec.template")
+    else:
+        path, annotations = "spec.template.annotations", template.metadata.annotations or {}
+        faults += meta.annotation_map(annotations, path)
+        faults += pods.rules_in_annotations(annotations, template.spec, path)
+    faults += meta.labels(template.metadata.labels, "spec.template.labels")
     return faults + workloads.stays_up(template, "StatefulSet")
+
+
+def _as_in_pods(spec: StatefulSetSpec) -> PodTemplateSpec:
+    pod_spec = spec.template.spec
+    claims = {claim.name or "": claim for claim in spec.volume_claim_templates or ()}
+    if not (claims or pod_spec.hostname or pod_spec.subdomain):
+        return spec.template
+    added = [
+        Volume(
+            name=name, persistent_volume_claim=PersistentVolumeClaimVolumeSource(claim_name=name)
+        )
+        for name in claims
+    ]
+    kept = [volume for volume in pod_spec.volumes or () if volume.name not in claims]
+    spec_of_pods = pod_spec.replace(volumes=[*added, *kept], hostname=None, subdomain=None)
+    return spec.template.replace(spec=spec_of_pods)
 
 
 def _selector_matches(selector: LabelSelector | None, template: PodTemplateSpec) -> Faults:

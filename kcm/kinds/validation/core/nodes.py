@@ -5,8 +5,9 @@ Source: pkg/apis/core/validation/validation.go, Kubernetes 1.33.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from ipaddress import ip_network
+import json
+from collections.abc import Iterable, Mapping
+from types import NoneType
 
 from kcm.api.core_v1 import Node, NodeSpec, NodeStatus, Taint
 from kcm.apimachinery import names
@@ -17,31 +18,52 @@ from kcm.apimachinery.field_errors import (
     forbidden,
     invalid,
     one_of,
+    required,
 )
-from kcm.kinds.validation import meta
+from kcm.kinds.validation import addresses, meta
 from kcm.kinds.validation.podspec.pods import TAINT_EFFECTS
+
+_AVOID_PODS = "scheduler.alpha.kubernetes.io/preferAvoidPods"
 
 
 def create(node: Node) -> Faults:
-    return [
-        *meta.metadata(node, namespaced=False, name_rule=names.subdomain_faults),
-        *_spec(node.spec),
-        *_resources(node.status),
-    ]
+    return meta.metadata(node, namespaced=False, name_rule=names.subdomain_faults) + _node(node)
+
+
+def _node(node: Node) -> Faults:
+    return [*_avoided_pods(node.annotations), *_spec(node.spec), *_resources(node.status)]
+
+
+def _avoided_pods(annotations: Mapping[str, str]) -> Faults:
+    """Checks the annotation that names controllers whose pods a node would rather not have."""
+    text = annotations.get(_AVOID_PODS)
+    if not text:
+        return []
+    try:
+        entries = json.loads(text).get("preferAvoidPods") or []
+        controllers = [(entry.get("podSignature") or {}).get("podController") for entry in entries]
+    except (ValueError, AttributeError) as error:
+        return [invalid("metadata.annotations.AvoidPods", _AVOID_PODS, str(error))]
+    faults: Faults = []
+    for index, controller in enumerate(controllers):
+        path = f"metadata.annotations.{_AVOID_PODS}[{index}].PodSignature"
+        if not controller:
+            faults.append(required(path))
+        elif not controller.get("controller"):
+            where = f"{path}.PodController.Controller"
+            faults.append(invalid(where, False, "must point to a controller"))
+    return faults
 
 
 def _spec(spec: NodeSpec) -> Faults:
-    faults = taints(spec.taints or (), "spec.taints")
+    faults = taints(spec.taints or (), "metadata.taints")  # as in upstream's messages
     ranges = spec.pod_cidrs or ([spec.pod_cidr] if spec.pod_cidr else [])
     for index, text in enumerate(ranges):
-        if not _is_cidr(text):
-            detail = "must be a valid CIDR value, (e.g. 10.9.8.0/24 or 2001:db8::/64)"
-            faults.append(invalid(f"spec.podCIDRs[{index}]", text, detail))
-    if all(map(_is_cidr, ranges)):
-        families = [ip_network(text, strict=False).version for text in ranges]
-        if len(set(families)) < len(families):
-            detail = "may specify no more than one CIDR for each IP family"
-            faults.append(invalid("spec.podCIDRs", ranges, detail))
+        faults += addresses.cidr(text, f"spec.podCIDRs[{index}]")
+    families = [type(addresses.parse_cidr(text)) for text in ranges]
+    if NoneType not in families and len(set(families)) < len(families):
+        detail = "may specify no more than one CIDR for each IP family"
+        faults.append(invalid("spec.podCIDRs", ranges, detail))
     return faults
 
 
@@ -63,14 +85,6 @@ def taints(node_taints: Iterable[Taint], path: str) -> Faults:
     return faults
 
 
-def _is_cidr(text: str) -> bool:
-    try:
-        ip_network(text, strict=False)
-    except ValueError:
-        return False
-    return "/" in text
-
-
 def _resources(status: NodeStatus) -> Faults:
     amounts = {"capacity": status.capacity or {}, "allocatable": status.allocatable or {}}
     return [
@@ -82,7 +96,7 @@ def _resources(status: NodeStatus) -> Faults:
 
 
 def update(new: Node, old: Node) -> Faults:
-    faults = meta.metadata_update(new, old) + _spec(new.spec) + _resources(new.status)
+    faults = meta.metadata_update(new, old) + _node(new)
     faults += _set_once(new.spec, old.spec)
     # Fields that may change are masked; any other difference is rejected.
     masked = new.spec.replace(

@@ -8,6 +8,8 @@ Source: pkg/apis/core/validation/validation.go, Kubernetes 1.33.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from kcm.api.core_v1 import EndpointPort, Service, ServicePort, ServiceSpec
 from kcm.apimachinery import names
 from kcm.apimachinery.field_errors import (
@@ -23,29 +25,32 @@ from kcm.apimachinery.field_errors import (
 )
 from kcm.kinds.defaults.services import is_externally_accessible
 from kcm.kinds.validation import addresses, meta
-from kcm.kinds.validation.core.service_addresses import cluster_ips, external_ips, source_ranges
+from kcm.kinds.validation.core.service_addresses import (
+    cluster_ips,
+    external_ips,
+    kept_addresses,
+    source_ranges,
+)
 from kcm.kinds.validation.podspec.containers import PROTOCOLS
 from kcm.kinds.validation.podspec.handlers import port_number, port_or_name
 
 _TYPES = ("ClusterIP", "ExternalName", "LoadBalancer", "NodePort")
 _AFFINITIES = ("ClientIP", "None")
 _POLICIES = ("Cluster", "Local")
-_DISTRIBUTIONS = ("PreferClose",)
-_KUBELET_PORT = 10250
-_KUBELETS_OWN = f"may not expose port {_KUBELET_PORT} externally since it is used by kubelet"
+_DISTRIBUTIONS = ("PreferClose", "PreferSameZone", "PreferSameNode")
+_TOPOLOGY_MODE = "service.kubernetes.io/topology-mode"
+_TOPOLOGY_HINTS = "service.kubernetes.io/topology-aware-hints"
 _MAX_AFFINITY_SECONDS = 86400
 _ONLY_LOAD_BALANCERS = "may only be used when `type` is 'LoadBalancer'"
 
 
 def create(service: Service) -> Faults:
-    faults = meta.metadata(service, namespaced=True, name_rule=names.label_1035_faults)
-    return faults + _spec(service.spec)
+    faults = meta.metadata(service, namespaced=True, name_rule=names.label_faults)
+    return faults + _service(service, None)
 
 
 def update(new: Service, old: Service) -> Faults:
-    faults = meta.metadata_update(new, old)
-    if "ExternalName" not in (new.spec.type, old.spec.type) and old.spec.cluster_ip:
-        faults += _kept_address(new.spec, old.spec)
+    faults = meta.metadata_update(new, old) + kept_addresses(new.spec, old.spec)
     if new.spec.type == old.spec.type == "LoadBalancer":
         path = "spec.loadBalancerClass"
         faults += [
@@ -54,22 +59,16 @@ def update(new: Service, old: Service) -> Faults:
                 path, new.spec.load_balancer_class, old.spec.load_balancer_class
             )
         ]
-    return faults + _spec(new.spec)
-
-
-def _kept_address(new: ServiceSpec, old: ServiceSpec) -> Faults:
-    if (new.cluster_ip or "") == old.cluster_ip:
-        return []
-    detail = "may not change once set" if new.cluster_ip else "primary clusterIP can not be unset"
-    return [invalid("spec.clusterIPs[0]", new.cluster_ips or [], detail)]
+    return faults + _service(new, old)
 
 
 def status_update(new: Service, old: Service) -> Faults:
     faults = meta.metadata_update(new, old)
+    stored = [ingress.ip for ingress in old.status.load_balancer.ingress or () if ingress.ip]
     for index, ingress in enumerate(new.status.load_balancer.ingress or ()):
         path = f"status.loadBalancer.ingress[{index}]"
         if ingress.ip:
-            faults += addresses.address(ingress.ip, f"{path}.ip")
+            faults += addresses.address(ingress.ip, f"{path}.ip", stored)
         if ingress.ip_mode:
             faults += one_of(f"{path}.ipMode", ingress.ip_mode, ("Proxy", "VIP"))
             if not ingress.ip:
@@ -87,19 +86,29 @@ def _host_name(name: str, path: str) -> Faults:
     return faults
 
 
-def _spec(spec: ServiceSpec) -> Faults:
+def _service(service: Service, old: Service | None) -> Faults:
+    spec, stored = service.spec, old.spec if old else ServiceSpec()
     return [
+        *_topology(service.annotations),
         *_type(spec),
         *_ports(spec),
         *meta.labels(spec.selector, "spec.selector"),
         *_affinity(spec),
-        *cluster_ips(spec),
-        *external_ips(spec),
+        *cluster_ips(spec, stored),
+        *external_ips(spec, stored),
         *one_of("spec.type", spec.type, _TYPES),
-        *source_ranges(spec),
+        *source_ranges(service, old),
         *_load_balancer(spec),
         *_traffic(spec),
     ]
+
+
+def _topology(annotations: Mapping[str, str]) -> Faults:
+    mode, hints = annotations.get(_TOPOLOGY_MODE), annotations.get(_TOPOLOGY_HINTS)
+    if mode is None or hints is None or mode == hints:
+        return []
+    detail = f"must match annotations[{_TOPOLOGY_HINTS}] when both are specified"
+    return [invalid(f"metadata.annotations[{_TOPOLOGY_MODE}]", mode, detail)]
 
 
 def _type(spec: ServiceSpec) -> Faults:
@@ -110,10 +119,6 @@ def _type(spec: ServiceSpec) -> Faults:
     if headless and spec.type in ("LoadBalancer", "NodePort"):
         detail = f"may not be set to 'None' for {spec.type} services"
         faults.append(invalid("spec.clusterIPs[0]", "None", detail))
-    if spec.type == "LoadBalancer":
-        for index, port in enumerate(spec.ports or ()):
-            if port.port == _KUBELET_PORT:
-                faults.append(invalid(f"spec.ports[{index}]", port.port, _KUBELETS_OWN))
     if spec.type == "ExternalName":
         faults += _external_name(spec)
     return faults

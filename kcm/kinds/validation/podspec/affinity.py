@@ -6,7 +6,7 @@ Kubernetes 1.33.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from kcm.api.core_v1.affinity import (
     Affinity,
@@ -18,6 +18,7 @@ from kcm.api.core_v1.affinity import (
     PodAffinityTerm,
     PodAntiAffinity,
 )
+from kcm.api.core_v1.persistent_volumes import VolumeNodeAffinity
 from kcm.apimachinery import names
 from kcm.apimachinery.field_errors import Faults, forbidden, invalid, invalid_all, required
 from kcm.apimachinery.meta_v1 import LabelSelector
@@ -179,3 +180,37 @@ def _label_keys(keys: Iterable[str], selector: LabelSelector | None, path: str) 
     for index, key in enumerate(keys):
         faults += meta.label_key(key, f"{path}[{index}]")
     return faults
+
+
+_NAMES_SINCE_BETA = {
+    "failure-domain.beta.kubernetes.io/zone": "topology.kubernetes.io/zone",
+    "failure-domain.beta.kubernetes.io/region": "topology.kubernetes.io/region",
+    "beta.kubernetes.io/os": "kubernetes.io/os",
+    "beta.kubernetes.io/arch": "kubernetes.io/arch",
+    "beta.kubernetes.io/instance-type": "node.kubernetes.io/instance-type",
+}  # of labels
+
+
+def is_same_place(new: VolumeNodeAffinity | None, old: VolumeNodeAffinity | None) -> bool:
+    """Reports whether a volume stays where it is. Labels may get the names that replaced theirs,
+    and a volume that had no place may get one.
+    """
+    if old is None or new == old:
+        return True
+    if new is None or new.required is None or old.required is None:
+        return False
+    after, before = new.required.node_selector_terms, old.required.node_selector_terms
+    return len(after) == len(before) and all(
+        _is_renamed(term.match_expressions, was.match_expressions)
+        and term.match_fields == was.match_fields
+        for term, was in zip(after, before, strict=True)
+    )
+
+
+def _is_renamed(
+    new: Sequence[NodeSelectorRequirement] | None, old: Sequence[NodeSelectorRequirement] | None
+) -> bool:
+    return len(new or ()) == len(old or ()) and all(
+        one == was or one == was.replace(key=_NAMES_SINCE_BETA.get(was.key, was.key))
+        for one, was in zip(new or (), old or (), strict=True)
+    )

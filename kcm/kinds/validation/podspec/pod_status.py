@@ -6,16 +6,14 @@ Source: pkg/apis/core/validation/validation.go (ValidatePodStatusUpdate), Kubern
 from __future__ import annotations
 
 from collections.abc import Sequence
-from ipaddress import ip_address
 
 from kcm.api.core_v1 import ContainerStatus, Pod, PodStatus
 from kcm.apimachinery import names
 from kcm.apimachinery.field_errors import Faults, forbidden, invalid, invalid_all
-from kcm.kinds.validation import meta
+from kcm.kinds.validation import addresses, meta
 
 _SYSTEM_CONDITIONS = frozenset({"PodScheduled", "Ready", "Initialized"})
 _ONE_OF_EACH = "may specify no more than one IP for each IP family"
-_NOT_AN_IP = "must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)"
 
 
 def update(new: Pod, old: Pod) -> Faults:
@@ -31,7 +29,7 @@ def update(new: Pod, old: Pod) -> Faults:
     if nominated and nominated != old.status.nominated_node_name:
         path = "status.nominatedNodeName"
         faults += invalid_all(path, nominated, names.subdomain_faults(nominated))
-    return faults + _transitions(new.status, old) + _addresses(new.status)
+    return faults + _transitions(new.status, old) + _addresses(new.status, old.status)
 
 
 def _transitions(new: PodStatus, old: Pod) -> Faults:
@@ -74,27 +72,17 @@ def _stay_terminated(
     return faults
 
 
-def _addresses(status: PodStatus) -> Faults:
-    addresses_of = {
-        "podIPs": [entry.ip for entry in status.pod_ips or ()],
-        "hostIPs": [entry.ip for entry in status.host_ips or ()],
-    }
+def _addresses(new: PodStatus, old: PodStatus) -> Faults:
     faults: Faults = []
-    for field, addresses in addresses_of.items():
-        families = [_find_family(address) for address in addresses]
-        faults += [
-            invalid(f"status.{field}[{index}]", address, _NOT_AN_IP)
-            for index, (address, family) in enumerate(zip(addresses, families, strict=True))
-            if not family
-        ]
-        if len(families) > 1 and len(families) != len({*families}):
-            faults.append(invalid(f"status.{field}", ", ".join(addresses), _ONE_OF_EACH))
+    for field, given, stored in (
+        ("podIPs", new.pod_ips, old.pod_ips),
+        ("hostIPs", new.host_ips, old.host_ips),
+    ):
+        path, texts = f"status.{field}", [entry.ip for entry in given or ()]
+        before = {entry.ip for entry in stored or ()}
+        for index, text in enumerate(texts):
+            faults += addresses.address(text, f"{path}[{index}]", before)
+        families = {type(addresses.parse(text)) for text in texts}
+        if len(texts) > 1 and len(texts) != len(families):
+            faults.append(invalid(path, ", ".join(texts), _ONE_OF_EACH))
     return faults
-
-
-def _find_family(text: str) -> int:
-    """Returns 4 or 6, 0 for a text that is not an IP address."""
-    try:
-        return ip_address(text).version
-    except ValueError:
-        return 0

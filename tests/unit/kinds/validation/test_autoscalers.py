@@ -54,11 +54,15 @@ def up(**rules: Any) -> dict[str, Any]:
         ({"minReplicas": 6}, [
             "spec.maxReplicas: Invalid value: 5: must be greater than or equal to `minReplicas`",
         ]),
-        ({"scaleTargetRef": {}}, [
+        ({"scaleTargetRef": {"apiVersion": "apps/v1"}}, [
             "spec.scaleTargetRef.kind: Required value",
             "spec.scaleTargetRef.name: Required value",
         ]),
-        ({"scaleTargetRef": {"kind": "a/b", "name": ".."}}, [
+        ({"scaleTargetRef": {"kind": "Deployment", "name": "web"}}, [
+            'spec.scaleTargetRef.apiVersion: Invalid value: "": apiVersion must specify API group',
+        ]),
+        ({"scaleTargetRef": {"kind": "ReplicationController", "name": "web"}}, []),
+        ({"scaleTargetRef": {"kind": "a/b", "name": "..", "apiVersion": "apps/v1"}}, [
             'spec.scaleTargetRef.kind: Invalid value: "a/b": may not contain \'/\'',
             'spec.scaleTargetRef.name: Invalid value: "..": may not be \'..\'',
         ]),

@@ -26,7 +26,7 @@ PARENT = {"resource": "services", "namespace": "default", "name": "web"}
         ([], "spec.cidrs: Required value: at least one CIDR required"),
         (["10.1.0.0/24", "fd00::/112", "10.2.0.0/24"], "may only hold up to 2 values"),
         (["10.1.0.0/24", "10.2.0.0/24"], "may specify no more than one IP for each IP family"),
-        (["10.1.0.0/24", "nonsense"], "may specify no more than one IP for each IP family"),
+        (["10.1.0.0/24", "nonsense"], "must be a valid CIDR value"),
         (["10.1.0.0"], "spec.cidrs[0]: Invalid value"),
     ],
 )

@@ -98,7 +98,8 @@ def test_a_secret_for_expansion_may_be_added() -> None:
         ({"allowedTopologies": [{"matchLabelExpressions": [{"key": "k", "values": ["a", "a"]}]}]},
          ['allowedTopologies[0].matchLabelExpressions[0].values[1]: Duplicate value: "a"']),
         ({"allowedTopologies": [{}, {}]},
-         ['allowedTopologies[1].matchLabelExpressions: Duplicate value: ""']),
+         ['allowedTopologies[0].matchLabelExpressions: Duplicate value: ""',
+          'allowedTopologies[1].matchLabelExpressions: Duplicate value: ""']),
     ],
 )  # fmt: skip
 def test_classes(changes: dict[str, Any], faults: list[str]) -> None:

@@ -14,15 +14,15 @@ TAINT = Taint(key="k", value="v", effect="NoSchedule")
 @pytest.mark.parametrize(
     ("taints", "beginning"),
     [
-        ([Taint(key="k")], "spec.taints[0].effect: Required value"),
+        ([Taint(key="k")], "metadata.taints[0].effect: Required value"),
         (
             [Taint(key="k", effect="x")],
-            'spec.taints[0].effect: Unsupported value: "x": supported values: "NoSchedule", '
+            'metadata.taints[0].effect: Unsupported value: "x": supported values: "NoSchedule", '
             '"PreferNoSchedule", "NoExecute"',
         ),
-        ([TAINT.replace(key="a b")], 'spec.taints[0].key: Invalid value: "a b": name part'),
-        ([TAINT.replace(value="a b")], 'spec.taints[0].value: Invalid value: "a b": a valid'),
-        ([TAINT, TAINT.replace(value="w")], "spec.taints[1]: Duplicate value: "),
+        ([TAINT.replace(key="a b")], 'metadata.taints[0].key: Invalid value: "a b": name part'),
+        ([TAINT.replace(value="a b")], 'metadata.taints[0].value: Invalid value: "a b": a valid'),
+        ([TAINT, TAINT.replace(value="w")], "metadata.taints[1]: Duplicate value: "),
     ],
 )
 def test_taints_are_checked(taints: list[Taint], beginning: str) -> None:

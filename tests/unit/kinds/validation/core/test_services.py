@@ -16,9 +16,10 @@ PORT = {"port": 80}
 A, B = {"name": "a", "port": 80}, {"name": "b", "port": 81}
 
 
-def test_services_are_named_by_rfc_1035() -> None:
-    [message] = validate_new("services", metadata={"name": "1a", "namespace": "default"})
-    assert message.startswith('metadata.name: Invalid value: "1a": a DNS-1035 label must consist')
+def test_services_are_named_by_rfc_1123() -> None:
+    assert not validate_new("services", metadata={"name": "1a", "namespace": "default"})
+    [message] = validate_new("services", metadata={"name": "a.b", "namespace": "default"})
+    assert message.startswith('metadata.name: Invalid value: "a.b": a lowercase RFC 1123 label')
 
 
 @pytest.mark.parametrize(
@@ -76,13 +77,6 @@ def test_services_are_named_by_rfc_1035() -> None:
             ],
         ),
         (
-            {"type": "LoadBalancer", "ports": [{"port": 10250}]},
-            [
-                "spec.ports[0]: Invalid value: 10250: may not expose port 10250 externally "
-                "since it is used by kubelet"
-            ],
-        ),
-        (
             {"sessionAffinity": "ClientIP"},
             [],
         ),
@@ -130,7 +124,10 @@ def test_services_are_named_by_rfc_1035() -> None:
         ),
         (
             {"trafficDistribution": "X"},
-            ['spec.trafficDistribution: Unsupported value: "X": supported values: "PreferClose"'],
+            [
+                'spec.trafficDistribution: Unsupported value: "X": supported values: '
+                '"PreferClose", "PreferSameZone", "PreferSameNode"'
+            ],
         ),
         (
             {"loadBalancerClass": "a.b/c", "allocateLoadBalancerNodePorts": True},
@@ -143,14 +140,14 @@ def test_services_are_named_by_rfc_1035() -> None:
         (
             {"loadBalancerSourceRanges": ["10.0.0.0/8"]},
             [
-                "spec.loadBalancerSourceRanges: Forbidden: "
+                "spec.LoadBalancerSourceRanges: Forbidden: "
                 "may only be used when `type` is 'LoadBalancer'"
             ],
         ),
         (
             {"type": "LoadBalancer", "loadBalancerSourceRanges": ["10.0.0.0/8", "10.0.0.1"]},
             [
-                'spec.loadBalancerSourceRanges[1]: Invalid value: "10.0.0.1": must be a valid '
+                'spec.LoadBalancerSourceRanges[1]: Invalid value: "10.0.0.1": must be a valid '
                 "CIDR value, (e.g. 10.9.8.0/24 or 2001:db8::/64)"
             ],
         ),
