@@ -186,6 +186,13 @@ class ConversionFailed(ApiError):
     reason = ""
 
 
+class ResourceVersionSet(ApiError):
+    """resourceVersion should not be set on objects to be created"""
+
+    code = 500  # as upstream, where the storage says it
+    reason = ""
+
+
 class KindTerminating(ApiError):
     """create not allowed while custom resource definition is terminating"""
 

@@ -83,7 +83,7 @@ class NamespaceController(Controller):
         def end(outcome: Outcome) -> Plan:
             if any(not deletion.clean for deletion in outcome.deletions):
                 return _wait_for_remaining(namespace, outcome.deletions, view.now)
-            done = Plan().then(Patch(namespace, _remove_finalizer))
+            done = Plan().then(Patch(namespace, _remove_finalizer, finalize=True))
             # The content is gone, but finalizers of others may keep the namespace.
             return Plan(
                 status_after=_status(namespace, outcome.deletions, view.now),

@@ -234,9 +234,8 @@ class PlanExecutor:
             case UpdateStatus(new, _, guards):
                 old, part = progress.old(write), Subresource.STATUS
                 return store.build_update(new, old, subresource=part, guards=guards)
-            case Patch(_, change, guards, status):
-                old = progress.old(write)
-                part = Subresource.STATUS if status else Subresource.NONE
+            case Patch(_, change, guards):
+                old, part = progress.old(write), _part(write)
                 new = change(old)
                 if new is old:
                     return None
@@ -249,6 +248,12 @@ class PlanExecutor:
                 return store.build_update(new, old, subresource=part, guards=guards)
             case Delete(_, options, guards):
                 return store.build_delete(progress.old(write), options, guards)
+
+
+def _part(patch: Patch) -> Subresource:
+    if patch.finalize:
+        return Subresource.FINALIZE
+    return Subresource.STATUS if patch.status else Subresource.NONE
 
 
 def _is_partial(write: Write, progress: _Progress) -> bool:

@@ -76,6 +76,7 @@ class Patch(Generic[Kind]):
     change: Callable[[Kind], Kind]
     guards: tuple[Guard, ...] = ()
     status: bool = False  # whether `change` changes the status, and nothing else
+    finalize: bool = False  # whether it changes a namespace's spec.finalizers, and nothing else
 
 
 @dataclass(frozen=True)

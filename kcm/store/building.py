@@ -10,6 +10,7 @@ import random
 from collections.abc import Callable
 from typing import cast
 
+from kcm import errors
 from kcm.api.admissionregistration_v1 import CREATE, DELETE, UPDATE
 from kcm.api.core_v1 import Service
 from kcm.apiextensions import conversion
@@ -60,8 +61,8 @@ class ItemBuilder:
         `like` is an earlier create of this very object: admission, defaulting and validation are
         not repeated if only a generated name and the uid differ. Without a manager the object gets
         no managed fields, which saves work in batches. With `keep_status`, the status of `obj` is
-        stored as well. `request` says who asks for it. Raises: BadRequest, Forbidden, Invalid, and
-        what plugins raise.
+        stored as well. `request` says who asks for it. Raises: BadRequest, Forbidden, Invalid,
+        ResourceVersionSet, and what plugins raise.
         """
         resource = obj.resource
         if like is not None and not obj.name and not obj.uid:
@@ -80,6 +81,8 @@ class ItemBuilder:
             if write.is_patched:
                 created = rules.begin_again(created, begun, keep_status=keep_status)
             created = rules.finish_create(created, rng=rng)
+            if created.metadata.resource_version and not (request and request.dry_run):
+                raise errors.ResourceVersionSet
             if isinstance(created, Service):
                 created, claims = self._addresses.assign(created)
             return write.with_new(created)

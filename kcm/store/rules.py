@@ -26,6 +26,7 @@ from kcm.apimachinery import names
 from kcm.apimachinery.base import Model
 from kcm.apimachinery.meta_v1 import KubeObject
 from kcm.kinds import defaults, validation
+from kcm.store.strategies.counted import counts_changes, first_generation
 from kcm.store.strategies.kinds import strategy_of
 from kcm.store.strategies.pod_parts import with_ephemeral_containers, with_resources
 from kcm.store.strategies.updating import take_status_metadata
@@ -82,7 +83,7 @@ def prepare_create(
 ) -> KubeObject:
     """Returns the object to store: named, defaulted, with a uid and a creation time.
 
-    With `keep_status`, the status of `obj` is kept. Raises: BadRequest, Invalid.
+    With `keep_status`, the status of `obj` is kept. Raises: Invalid.
     """
     begun = begin_create(obj, resource, now, keep_status=keep_status, rng=rng)
     return finish_create(begun, rng=rng)
@@ -103,9 +104,8 @@ def begin_create(
         "deletion_timestamp": None,
         "deletion_grace_period_seconds": None,
         "self_link": None,
+        "generation": first_generation(resource),
     }
-    if resource.has_status or isinstance(resource, CustomResource):
-        changes["generation"] = 1
     if resource.namespaced and not meta.namespace:
         changes["namespace"] = "default"
     return _complete(obj.with_metadata(**changes), keep_status=keep_status)
@@ -131,13 +131,12 @@ def begin_again(patched: KubeObject, begun: KubeObject, *, keep_status: bool) ->
 def finish_create(created: KubeObject, *, rng: random.Random) -> KubeObject:
     """Returns the object to store of one that was begun and admitted: with its name.
 
-    Raises: BadRequest for a resourceVersion, Invalid.
+    Raises: Invalid.
     """
-    if created.metadata.resource_version:
-        raise errors.BadRequest("resourceVersion should not be set on objects to be created")
     if not created.name and created.metadata.generate_name:
         name = names.generate_name(created.metadata.generate_name, rng)
         created = created.with_metadata(name=name)
+    created = strategy_of(created.resource).complete(created)
     _require(validation.validate_create(created), created.resource, created)
     return created
 
@@ -187,7 +186,7 @@ def merge_update(
         updated = updated.with_status(_status(old))
     strategy = strategy_of(resource)
     updated = defaults.apply(strategy.for_update(updated, old))
-    if strategy.is_revised(updated, old):
+    if counts_changes(resource) and strategy.is_revised(updated, old):
         updated = updated.with_metadata(generation=(old.metadata.generation or 0) + 1)
     return old if updated == old else updated
 
@@ -218,7 +217,7 @@ def merge_status_update(
     if not resource.has_status:
         raise errors.BadRequest(f"{resource.name} have no status subresource")
     _require_same_uid(new, old, resource)
-    updated = strategy_of(resource).for_status(new, old).with_status(_status(new))
+    updated = strategy_of(resource).for_status(new, old)
     if of_request:
         updated = take_status_metadata(updated, new)
     if isinstance(resource, CustomResource):
@@ -311,19 +310,25 @@ def _require_same_uid(new: KubeObject, old: KubeObject, resource: Resource) -> N
 
 
 def _with_system_metadata(new: KubeObject, old: KubeObject) -> KubeObject:
-    """Returns `new` with the metadata that only the system may write taken from `old`."""
-    meta = old.metadata
-    finalizers = new.metadata.finalizers
+    """Returns `new` with the metadata that only the system may write taken from `old`.
+
+    As upstream, a deletion timestamp that `old` has not, and another grace period, are left for
+    validation to refuse.
+    """
+    meta, given = old.metadata, new.metadata
+    grace = given.deletion_grace_period_seconds
     return new.with_metadata(
         uid=meta.uid,
         resource_version=meta.resource_version,
         creation_timestamp=meta.creation_timestamp,
-        deletion_timestamp=meta.deletion_timestamp,
-        deletion_grace_period_seconds=meta.deletion_grace_period_seconds,
+        deletion_timestamp=meta.deletion_timestamp or given.deletion_timestamp,
+        deletion_grace_period_seconds=(
+            meta.deletion_grace_period_seconds if grace is None else grace
+        ),
         generation=meta.generation,
         self_link=None,
-        finalizers=finalizers or None,
-        namespace=new.metadata.namespace or meta.namespace,
+        finalizers=given.finalizers or None,
+        namespace=given.namespace or meta.namespace,
     )
 
 

@@ -330,7 +330,7 @@ def delete_object(
         item = store.items.build_delete(old, options, request=asks)
         return (old, False) if item is None else (item.obj, item.op == "delete")
     obj = store.delete(resource, key, options, request=asks)
-    return obj, rules.finishes_deletion(obj)
+    return obj, not obj.deleting or rules.finishes_deletion(obj)
 
 
 def delete_collection(store: Store, cacher: Cacher, request: ApiRequest) -> Response:

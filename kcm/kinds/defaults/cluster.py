@@ -1,6 +1,6 @@
 """Defaults of namespaces, nodes, ResourceQuotas and LimitRanges.
 
-Source: pkg/apis/core/v1/defaults.go and pkg/registry/core/namespace/strategy.go, Kubernetes 1.33.
+Source: pkg/apis/core/v1/defaults.go, Kubernetes 1.33.
 """
 
 from __future__ import annotations
@@ -12,16 +12,12 @@ _METADATA_NAME = "kubernetes.io/metadata.name"
 
 
 def namespace(namespace: Namespace) -> Namespace:
-    metadata, spec = namespace.metadata, namespace.spec
+    metadata = namespace.metadata
     if metadata.name and namespace.labels.get(_METADATA_NAME) != metadata.name:
         labels = {**namespace.labels, _METADATA_NAME: metadata.name}
         metadata = metadata.replace(labels=labels)
-    finalizers = spec.finalizers or []
-    # Upstream adds it to new namespaces only; in one being deleted it may have been removed.
-    if "kubernetes" not in finalizers and not namespace.deleting:
-        spec = spec.replace(finalizers=[*finalizers, "kubernetes"])
     status = fill_defaults(namespace.status, phase="Active")
-    return change_fields(namespace, metadata=metadata, spec=spec, status=status)
+    return change_fields(namespace, metadata=metadata, status=status)
 
 
 def node(node: Node) -> Node:

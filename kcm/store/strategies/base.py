@@ -28,13 +28,19 @@ class Strategy(Generic[T]):
         return new
 
     def for_status(self, new: T, old: T) -> T:
-        """Returns the old object with the changes of a status update other than those of the
-        status.
+        """Returns the old object with the status of the new one, and what else an update of the
+        status changes.
         """
-        return old
+        return old.with_status(new.status)  # type: ignore[attr-defined] # the kind has one
+
+    def complete(self, obj: T) -> T:
+        """Returns an object to create, which plugins have admitted, with what follows from the
+        other fields.
+        """
+        return obj
 
     def is_revised(self, new: T, old: T) -> bool:
-        """Reports whether the change increases the generation."""
+        """Reports whether the change increases the generation, if the kind has one."""
         return bool(getattr(new, "spec", None) != getattr(old, "spec", None))
 
     def for_delete(self, obj: T, now: datetime) -> T:
@@ -48,15 +54,8 @@ class Strategy(Generic[T]):
         """
         return 0
 
+    # Whether an object that is removed at once gets a deletion timestamp before.
+    marks_at_once = False
+
     # Whether a deletion without a propagation policy orphans the dependents.
     orphans_by_default = False
-
-
-class WithoutGeneration(Strategy[T]):
-    """The strategy of kinds whose objects have no generation."""
-
-    def for_create(self, obj: T) -> T:
-        return super().for_create(obj).with_metadata(generation=None)
-
-    def is_revised(self, new: T, old: T) -> bool:
-        return False

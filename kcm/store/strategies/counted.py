@@ -1,8 +1,9 @@
-"""The strategies of kinds without status whose changes are counted nevertheless.
+"""Which kinds count their changes in `metadata.generation`, and what counts for those whose changes
+are not in a spec.
 
-Source: pkg/registry/core/podtemplate/strategy.go, pkg/registry/storage/csidriver/strategy.go,
-pkg/registry/discovery/endpointslice/strategy.go, pkg/registry/scheduling/priorityclass/strategy.go
-and pkg/registry/admissionregistration/*/strategy.go, Kubernetes 1.33.
+Source: `Generation = 1` in pkg/registry/*/*/strategy.go and in
+staging/src/k8s.io/apiextensions-apiserver/pkg/registry/customresourcedefinition/strategy.go,
+Kubernetes 1.36.
 """
 
 from __future__ import annotations
@@ -12,28 +13,71 @@ from kcm.api.admissionregistration_v1 import (
     ValidatingWebhookConfiguration,
 )
 from kcm.api.core_v1 import PodTemplate
+from kcm.api.custom.kinds import CustomResource
 from kcm.api.discovery_v1 import EndpointSlice
 from kcm.api.scheduling_v1 import PriorityClass
+from kcm.api.scheme import Resource
 from kcm.api.storage_v1 import CSIDriver
-from kcm.store.strategies.base import Strategy, T, WithoutGeneration
+from kcm.store.strategies.base import Strategy
+
+_COUNTED = frozenset(
+    {
+        "pods",
+        "podtemplates",
+        "replicationcontrollers",
+        "customresourcedefinitions.apiextensions.k8s.io",
+        "endpointslices.discovery.k8s.io",
+        "poddisruptionbudgets.policy",
+        "priorityclasses.scheduling.k8s.io",
+        *(f"{kind}.apps" for kind in ("daemonsets", "deployments", "replicasets", "statefulsets")),
+        *(f"{kind}.batch" for kind in ("cronjobs", "jobs")),
+        *(
+            f"{kind}.networking.k8s.io"
+            for kind in ("ingresses", "ingressclasses", "networkpolicies")
+        ),
+        *(
+            f"{kind}.flowcontrol.apiserver.k8s.io"
+            for kind in ("flowschemas", "prioritylevelconfigurations")
+        ),
+        *(
+            f"{kind}.resource.k8s.io"
+            for kind in ("deviceclasses", "devicetaintrules", "resourceslices")
+        ),
+        *(
+            f"{kind}.admissionregistration.k8s.io"
+            for kind in (
+                "mutatingadmissionpolicies",
+                "mutatingadmissionpolicybindings",
+                "mutatingwebhookconfigurations",
+                "validatingadmissionpolicies",
+                "validatingadmissionpolicybindings",
+                "validatingwebhookconfigurations",
+            )
+        ),
+    }
+)
 
 
-class CountedStrategy(Strategy[T]):
-    """Changes of the spec increase the generation, although the kind has no status."""
-
-    def for_create(self, obj: T) -> T:
-        return super().for_create(obj).with_metadata(generation=1)
+def first_generation(resource: Resource) -> int | None:
+    """Returns the generation of a new object, None if its kind has none."""
+    return 1 if isinstance(resource, CustomResource) or resource.name in _COUNTED else None
 
 
-class PodTemplateStrategy(CountedStrategy[PodTemplate]):
+def counts_changes(resource: Resource) -> bool:
+    """Reports whether a change of an object may increase its generation."""
+    # A driver has no generation until it changes for the first time.
+    return first_generation(resource) is not None or resource.name == CSIDriver.resource.name
+
+
+class PodTemplateStrategy(Strategy[PodTemplate]):
     """Changes of the template increase the generation."""
 
     def is_revised(self, new: PodTemplate, old: PodTemplate) -> bool:
         return new.template != old.template
 
 
-class CSIDriverStrategy(WithoutGeneration[CSIDriver]):
-    """Changes of what a driver may change make a new generation; upstream starts at 0."""
+class CSIDriverStrategy(Strategy[CSIDriver]):
+    """Changes of what a driver may change make a new generation."""
 
     def is_revised(self, new: CSIDriver, old: CSIDriver) -> bool:
         return any(
@@ -43,10 +87,7 @@ class CSIDriverStrategy(WithoutGeneration[CSIDriver]):
 
 
 class EndpointSliceStrategy(Strategy[EndpointSlice]):
-    """Slices have a generation, although they have no spec."""
-
-    def for_create(self, obj: EndpointSlice) -> EndpointSlice:
-        return obj.with_metadata(generation=1)
+    """Changes of what a slice says increase the generation, although it has no spec."""
 
     def is_revised(self, new: EndpointSlice, old: EndpointSlice) -> bool:
         return (
@@ -61,16 +102,11 @@ class EndpointSliceStrategy(Strategy[EndpointSlice]):
 class PriorityClassStrategy(Strategy[PriorityClass]):
     """The generation of a class is always 1, since all fields that would count are immutable."""
 
-    def for_create(self, obj: PriorityClass) -> PriorityClass:
-        return obj.with_metadata(generation=1)
-
     def is_revised(self, new: PriorityClass, old: PriorityClass) -> bool:
         return False
 
 
-class WebhooksStrategy(
-    CountedStrategy[ValidatingWebhookConfiguration | MutatingWebhookConfiguration]
-):
+class WebhooksStrategy(Strategy[ValidatingWebhookConfiguration | MutatingWebhookConfiguration]):
     """Changes of the webhooks increase the generation."""
 
     def is_revised(

@@ -41,12 +41,12 @@ from kcm.api.core_v1 import (
 )
 from kcm.api.core_v1.persistent_volumes import PersistentVolumeStatus
 from kcm.api.custom.kinds import CustomObject, CustomResource
+from kcm.api.pod_qos import qos_class
 from kcm.api.scheme import Resource
 from kcm.apiextensions import conditions
 from kcm.apimachinery.meta_v1 import KubeObject, LabelSelector
-from kcm.store.strategies.base import Strategy, WithoutGeneration
+from kcm.store.strategies.base import Strategy
 from kcm.store.strategies.counted import (
-    CountedStrategy,
     CSIDriverStrategy,
     EndpointSliceStrategy,
     PodTemplateStrategy,
@@ -61,7 +61,7 @@ from kcm.store.strategies.volume_sources import complete_sources
 # Source: staging/src/k8s.io/kube-aggregator/pkg/registry/apiservice/strategy.go, Kubernetes 1.33.
 
 
-class APIServiceStrategy(WithoutGeneration[APIService]):
+class APIServiceStrategy(Strategy[APIService]):
     """An API that the server itself serves is available at once."""
 
     def for_create(self, obj: APIService) -> APIService:
@@ -82,7 +82,10 @@ GATED = PodCondition(
 
 
 class PodStrategy(Strategy[Pod]):
-    """New pods are Pending. A pod on a node has a grace period when it is deleted."""
+    """New pods are Pending. A pod on a node has a grace period when it is deleted.
+
+    The class of a pod's quality of service is computed once, when it is created.
+    """
 
     def for_create(self, obj: Pod) -> Pod:
         status = PodStatus(phase="Pending")
@@ -90,6 +93,18 @@ class PodStrategy(Strategy[Pod]):
             gated = GATED.replace(last_transition_time=obj.metadata.creation_timestamp)
             status = status.replace(conditions=[gated])
         return obj.with_status(status)
+
+    def complete(self, obj: Pod) -> Pod:
+        return obj.with_status(obj.status.replace(qos_class=qos_class(obj)))
+
+    def for_status(self, new: Pod, old: Pod) -> Pod:
+        status = new.status
+        if not status.qos_class:  # kubelets may leave it out
+            status = status.replace(qos_class=old.status.qos_class)
+        return old.with_status(status)
+
+    # As upstream, the last state of a pod that is removed at once says so.
+    marks_at_once = True
 
     def grace_period(self, obj: Pod, requested: int | None) -> int:
         if not obj.spec.node_name:
@@ -109,8 +124,19 @@ class KeepStatus(Strategy[Node]):
         return obj
 
 
-class NamespaceStrategy(WithoutGeneration[Namespace]):
-    """A namespace gets the phase Terminating when its deletion begins."""
+class NamespaceStrategy(Strategy[Namespace]):
+    """A namespace gets the phase Terminating when its deletion begins, and has the finalizer
+    `kubernetes` in its spec, which only the subresource `finalize` changes.
+    """
+
+    def for_create(self, obj: Namespace) -> Namespace:
+        created, finalizers = super().for_create(obj), obj.spec.finalizers or []
+        if "kubernetes" in finalizers:
+            return created
+        return created.with_spec(obj.spec.replace(finalizers=[*finalizers, "kubernetes"]))
+
+    def for_update(self, new: Namespace, old: Namespace) -> Namespace:
+        return new.with_spec(new.spec.replace(finalizers=old.spec.finalizers))
 
     def for_delete(self, obj: Namespace, now: datetime) -> Namespace:
         return obj.with_status(obj.status.replace(phase="Terminating"))
@@ -124,7 +150,7 @@ class DeploymentWriteStrategy(Strategy[Deployment]):
     """
 
     def for_status(self, new: Deployment, old: Deployment) -> Deployment:
-        return old.with_metadata(annotations=new.metadata.annotations)
+        return super().for_status(new, old).with_metadata(annotations=new.metadata.annotations)
 
     def is_revised(self, new: Deployment, old: Deployment) -> bool:
         return super().is_revised(new, old) or dict(new.annotations) != dict(old.annotations)
@@ -151,7 +177,7 @@ def _count_generation(obj: DaemonSet, count: int) -> DaemonSet:
     return obj.with_metadata(annotations={**obj.annotations, TEMPLATE_GENERATION: str(count)})
 
 
-class ClaimStrategy(WithoutGeneration[PersistentVolumeClaim]):
+class ClaimStrategy(Strategy[PersistentVolumeClaim]):
     """New claims are Pending until they are bound to a volume.
 
     Both of a claim's fields for what its volume is filled from are set if one is.
@@ -167,7 +193,7 @@ class ClaimStrategy(WithoutGeneration[PersistentVolumeClaim]):
         return new.with_spec(complete_sources(new.spec, old.spec))
 
 
-class VolumeStrategy(WithoutGeneration[PersistentVolume]):
+class VolumeStrategy(Strategy[PersistentVolume]):
     """New volumes are Pending until a controller handles them."""
 
     def for_create(self, obj: PersistentVolume) -> PersistentVolume:
@@ -239,7 +265,7 @@ class DefinitionStrategy(Strategy[CustomResourceDefinition]):
         return conditions.begin_termination(obj, now)
 
 
-class SigningRequestStrategy(WithoutGeneration[CertificateSigningRequest]):
+class SigningRequestStrategy(Strategy[CertificateSigningRequest]):
     """An update of a signing request changes only its metadata. Subresources change the status."""
 
     def for_update(
@@ -268,7 +294,7 @@ class StatuslessStrategy(CustomStrategy):
         return obj
 
 
-class AutoscalerStrategy(WithoutGeneration[KubeObject]):
+class AutoscalerStrategy(Strategy[KubeObject]):
     """In autoscaling/v1, part of an autoscaler's status is in annotations.
 
     An update of the object keeps these annotations, an update of the status changes them.
@@ -281,7 +307,7 @@ class AutoscalerStrategy(WithoutGeneration[KubeObject]):
         return _with_status_of(new, old)
 
     def for_status(self, new: KubeObject, old: KubeObject) -> KubeObject:
-        return _with_status_of(old, new)
+        return _with_status_of(super().for_status(new, old), new)
 
 
 def _with_status_of(obj: KubeObject, other: KubeObject | None) -> KubeObject:
@@ -307,25 +333,12 @@ _STRATEGIES: dict[str, Strategy[Any]] = {
     "persistentvolumeclaims": ClaimStrategy(),
     "persistentvolumes": VolumeStrategy(),
     "podtemplates": PodTemplateStrategy(),
-    "networkpolicies.networking.k8s.io": CountedStrategy(),
-    "ingressclasses.networking.k8s.io": CountedStrategy(),
-    "storageclasses.storage.k8s.io": WithoutGeneration(),
-    "volumeattachments.storage.k8s.io": WithoutGeneration(),
     "csidrivers.storage.k8s.io": CSIDriverStrategy(),
-    "csinodes.storage.k8s.io": WithoutGeneration(),
-    "csistoragecapacities.storage.k8s.io": WithoutGeneration(),
-    "volumeattributesclasses.storage.k8s.io": WithoutGeneration(),
-    "servicecidrs.networking.k8s.io": WithoutGeneration(),
-    "ipaddresses.networking.k8s.io": WithoutGeneration(),
-    "runtimeclasses.node.k8s.io": WithoutGeneration(),
-    "resourcequotas": WithoutGeneration(),
-    "limitranges": WithoutGeneration(),
     "daemonsets.apps": DaemonSetStrategy(),
     "deployments.apps": DeploymentWriteStrategy(),
     "horizontalpodautoscalers.autoscaling": AutoscalerStrategy(),
     "jobs.batch": JobStrategy(),
     "priorityclasses.scheduling.k8s.io": PriorityClassStrategy(),
-    "validatingadmissionpolicybindings.admissionregistration.k8s.io": CountedStrategy(),
     "validatingwebhookconfigurations.admissionregistration.k8s.io": WebhooksStrategy(),
     "mutatingwebhookconfigurations.admissionregistration.k8s.io": WebhooksStrategy(),
     "certificatesigningrequests.certificates.k8s.io": SigningRequestStrategy(),

@@ -9,10 +9,10 @@ from __future__ import annotations
 from typing import Any
 
 from kcm.api.core_v1 import Service, ServiceSpec
-from kcm.store.strategies.base import WithoutGeneration
+from kcm.store.strategies.base import Strategy
 
 
-class ServiceStrategy(WithoutGeneration[Service]):
+class ServiceStrategy(Strategy[Service]):
     """Services keep their allocated addresses and node ports."""
 
     def for_create(self, obj: Service) -> Service:

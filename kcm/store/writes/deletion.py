@@ -29,7 +29,8 @@ def prepare_delete(
     """Returns what a delete does now: remove the object ("delete") or mark it as deleted
     ("update").
 
-    A marked object has a deletion timestamp and waits for its finalizers and grace period.
+    A marked object has a deletion timestamp and waits for its finalizers and grace period. The last
+    state of one that is removed is that before, except for kinds with grace periods.
     `("update", old)` means that nothing changes. Raises: Conflict for a failed precondition,
     Forbidden for a namespace of the system.
     """
@@ -45,7 +46,7 @@ def prepare_delete(
         finalizers = marked.metadata.finalizers or []
     if finalizers or grace or has_spec_finalizers(old):
         return "update", old if marked == old else marked
-    return "delete", marked
+    return "delete", marked if strategy_of(resource).marks_at_once else old
 
 
 def _grace(old: KubeObject, resource: Resource, requested: int | None) -> int | None:

@@ -16,14 +16,13 @@ FORGED = {
     "uid": "forged",
     "generation": 99,
     "selfLink": "/x",
-    "deletionTimestamp": "2020-01-01T00:00:00Z",
     "creationTimestamp": "2020-01-01T00:00:00Z",
 }
 
 
 def test_create_answers_201_with_the_object_as_stored(api: Live) -> None:
     created = api.create(PODS, pod("v-create"))
-    assert created["status"] == {"phase": "Pending"}
+    assert created["status"] == {"phase": "Pending", "qosClass": "BestEffort"}
     assert created["metadata"]["uid"]
     assert api.get(f"{PODS}/v-create") == created
 
@@ -43,10 +42,53 @@ def test_fields_of_the_system_are_not_taken_from_clients(api: Live, kind: str) -
     assert api.patch(f"{kind}/v-forged", forged).status_code == 200
     changed = api.get(f"{kind}/v-forged")["metadata"]
     assert changed["labels"]["a"] == "b"
-    for field in ("uid", "generation", "selfLink", "deletionTimestamp", "creationTimestamp"):
+    for field in ("uid", "generation", "selfLink", "creationTimestamp"):
         assert changed.get(field) == made.get(field), field
     assert "selfLink" not in changed
-    assert "deletionTimestamp" not in changed
+
+
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [("deletionTimestamp", "2020-01-01T00:00:00Z"), ("deletionGracePeriodSeconds", 3)],
+)
+def test_an_update_may_not_begin_or_hasten_a_deletion(api: Live, field: str, value: Any) -> None:
+    name = f"v-{field.lower()}"
+    sent = {"metadata": {"name": name, "finalizers": ["example.com/x"], field: value}}
+    assert field not in api.create(CONFIG_MAPS, sent)["metadata"]
+    refused = api.patch(f"{CONFIG_MAPS}/{name}", {"metadata": {field: value}})
+    assert refused.status_code == 422
+    assert f"metadata.{field}: Invalid value" in refused.json()["message"]
+    assert "field is immutable" in refused.json()["message"]
+    api.client.delete(f"{CONFIG_MAPS}/{name}")
+    refused = api.patch(f"{CONFIG_MAPS}/{name}", {"metadata": {"deletionGracePeriodSeconds": 3}})
+    assert refused.status_code == 422
+    kept = api.patch(f"{CONFIG_MAPS}/{name}", {"metadata": {"deletionTimestamp": None}})
+    assert "deletionTimestamp" in kept.json()["metadata"]
+
+
+def test_a_new_object_has_no_version_except_in_a_dry_run(api: Live) -> None:
+    body = {"metadata": {"name": "v-version", "resourceVersion": "7"}}
+    assert api.create(CONFIG_MAPS, body, dryRun="All")["metadata"]["resourceVersion"] == "7"
+    refused = api.request("POST", CONFIG_MAPS, body)
+    assert (refused.status_code, refused.json().get("reason")) == (500, None)
+    assert refused.json()["message"] == (
+        "resourceVersion should not be set on objects to be created"
+    )
+
+
+def test_only_finalize_changes_the_finalizers_in_a_namespaces_spec(api: Live) -> None:
+    path = "/api/v1/namespaces/v-finalizers"
+    api.create("/api/v1/namespaces", {"metadata": {"name": "v-finalizers"}})
+    metadata = {"name": "v-finalizers", "labels": {"a": "b"}}
+    body: dict[str, Any] = {"metadata": metadata, "spec": {"finalizers": []}}
+    changed = api.request("PUT", path, body).json()
+    assert (changed["spec"]["finalizers"], changed["metadata"]["labels"]["a"]) == (
+        ["kubernetes"],
+        "b",
+    )
+    body["spec"]["finalizers"] = ["kubernetes", "example.com/x"]
+    assert api.request("PUT", f"{path}/finalize", body).json()["spec"] == body["spec"]
+    assert api.patch(path, {"spec": {"finalizers": None}}).json()["spec"] == body["spec"]
 
 
 def test_an_apply_for_one_certain_object_creates_no_other(api: Live) -> None:

@@ -12,7 +12,7 @@ import pytest
 
 from kcm.api.core_v1 import Pod
 from kcm.apiserver.objects import watching
-from tests.integration.apiserver.manifests import pod
+from tests.integration.apiserver.manifests import pod, replica_set
 from tests.integration.apiserver.serving import Live
 
 _NAMES = itertools.count()
@@ -50,6 +50,19 @@ def test_changes_after_a_version_come_once_and_in_order(api: Live, pods: str) ->
     assert changes == [("ADDED", "one"), ("MODIFIED", "one"), ("DELETED", "one")]
     with watch(api, pods, resourceVersion=version) as events:
         assert [summarize(next(events)) for _ in range(3)] == changes
+
+
+def test_what_is_removed_at_once_is_sent_in_its_last_state(api: Live, pods: str) -> None:
+    sets = pods.replace("/api/v1", "/apis/apps/v1").replace("pods", "replicasets")
+    created = api.create(sets, replica_set("gone"))
+    version = created["metadata"]["resourceVersion"]
+    with watch(api, sets, resourceVersion=version) as events:
+        api.client.delete(f"{sets}/gone")
+        event = next(events)
+    assert event["type"] == "DELETED"
+    assert int(event["object"]["metadata"].pop("resourceVersion")) > int(version)
+    del created["metadata"]["resourceVersion"]
+    assert event["object"] == created
 
 
 def test_without_a_version_the_present_objects_come_first(api: Live, pods: str) -> None:

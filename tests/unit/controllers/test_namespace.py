@@ -163,8 +163,9 @@ def test_a_condition_that_stays_keeps_its_time() -> None:
 
 def test_a_namespace_terminates_from_its_deletion_on_and_says_what_stays() -> None:
     held = config_map("c", namespace="team", metadata={"finalizers": ["example.com/x"]})
-    world = World(namespace("team"), held)
-    world.delete(namespace("team"))
+    active = namespace("team", finalizers=["kubernetes"])
+    world = World(active, held)
+    world.delete(active)
     before = namespace_in(world)
     assert before is not None
     assert before.status.phase == "Terminating"

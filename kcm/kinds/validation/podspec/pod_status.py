@@ -9,7 +9,13 @@ from collections.abc import Sequence
 
 from kcm.api.core_v1 import ContainerStatus, Pod, PodStatus
 from kcm.apimachinery import names
-from kcm.apimachinery.field_errors import Faults, forbidden, invalid, invalid_all
+from kcm.apimachinery.field_errors import (
+    Faults,
+    forbidden,
+    invalid,
+    invalid_all,
+    require_unchanged,
+)
 from kcm.kinds.validation import addresses, meta
 
 _SYSTEM_CONDITIONS = frozenset({"PodScheduled", "Ready", "Initialized"})
@@ -29,6 +35,8 @@ def update(new: Pod, old: Pod) -> Faults:
     if nominated and nominated != old.status.nominated_node_name:
         path = "status.nominatedNodeName"
         faults += invalid_all(path, nominated, names.subdomain_faults(nominated))
+    if old.status.qos_class:  # pods of earlier versions may not have it yet
+        faults += require_unchanged("status.qosClass", new.status.qos_class, old.status.qos_class)
     return faults + _transitions(new.status, old) + _addresses(new.status, old.status)
 
 

@@ -184,12 +184,12 @@ def test_a_replica_set_has_one_replica_and_a_template_with_a_pods_defaults() -> 
     assert apply_to("ReplicaSet", "apps/v1", spec={"replicas": 0})["spec"]["replicas"] == 0
 
 
-def test_a_namespace_bears_its_name_is_active_and_waits_for_its_content() -> None:
+def test_a_namespace_bears_its_name_and_is_active() -> None:
     assert apply_to("Namespace", metadata={"name": "n", "labels": {"a": "b"}}) == {
         "apiVersion": "v1",
         "kind": "Namespace",
         "metadata": {"name": "n", "labels": {"a": "b", "kubernetes.io/metadata.name": "n"}},
-        "spec": {"finalizers": ["kubernetes"]},
+        "spec": {},
         "status": {"phase": "Active"},
     }
     assert "labels" not in apply_to("Namespace", metadata={"generateName": "n-"})["metadata"]

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from kcm import errors
 from kcm.api import scheme
 from kcm.api.batch_v1 import Job
 from kcm.api.core_v1 import Pod, PodStatus
@@ -54,6 +55,51 @@ def test_every_kind_can_be_created_and_an_update_without_change_is_none(
 def test_a_status_sent_with_a_new_object_is_dropped() -> None:
     created = create(sample("deployments.apps", **manifest_status(replicas=3)))
     assert created.status.replicas is None
+
+
+COUNTED = (
+    *("pods", "podtemplates", "replicationcontrollers", "cronjobs.batch", "jobs.batch"),
+    *("daemonsets.apps", "deployments.apps", "replicasets.apps", "statefulsets.apps"),
+    *("ingresses.networking.k8s.io", "ingressclasses.networking.k8s.io"),
+    *("networkpolicies.networking.k8s.io", "endpointslices.discovery.k8s.io"),
+    *("poddisruptionbudgets.policy", "priorityclasses.scheduling.k8s.io"),
+    "flowschemas.flowcontrol.apiserver.k8s.io",
+    "prioritylevelconfigurations.flowcontrol.apiserver.k8s.io",
+    "customresourcedefinitions.apiextensions.k8s.io",
+)
+
+
+@pytest.mark.parametrize("resource", BUILT_IN.resources(), ids=str)
+def test_a_new_object_has_a_generation_if_its_kind_counts_changes(
+    resource: scheme.Resource,
+) -> None:
+    is_counted = resource.name in COUNTED or resource.group == "admissionregistration.k8s.io"
+    if resource.group != "resource.k8s.io":  # three of its kinds count
+        assert generation(create(sample(resource.name))) == (1 if is_counted else None)
+
+
+QUANTITIES = {"requests": {"cpu": "1"}}
+EQUAL = {"limits": {"cpu": "1", "memory": "1Gi"}}
+
+
+@pytest.mark.parametrize(
+    ("resources", "quality"),
+    [({}, "BestEffort"), (QUANTITIES, "Burstable"), (EQUAL, "Guaranteed")],
+)
+def test_a_pod_has_its_quality_of_service_from_its_creation_and_keeps_it(
+    resources: dict[str, Any], quality: str
+) -> None:
+    containers = [{"name": "c", "image": "i", "resources": resources}]
+    old = create(sample("pods", spec={"containers": containers}))
+    assert old.status.qos_class == quality
+    bare = old.with_status(PodStatus(phase="Running"))
+    kept: Any = prepare_modification(bare, old, Pod.resource, Subresource.STATUS)
+    assert (kept.status.phase, kept.status.qos_class) == ("Running", quality)
+    other = old.with_status(old.status.replace(qos_class="Other"))
+    with pytest.raises(errors.Invalid, match=r"status\.qosClass.*field is immutable"):
+        prepare_modification(other, old, Pod.resource, Subresource.STATUS)
+    before = old.with_status(PodStatus())  # stored before it was computed
+    prepare_modification(old, before, Pod.resource, Subresource.STATUS)
 
 
 def manifest_status(**status: Any) -> dict[str, Any]:
