@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from urllib.parse import parse_qsl
+from urllib.parse import parse_qsl, urlencode
 
 from starlette.types import Receive, Scope
 
@@ -76,11 +76,33 @@ class Request:
 
 
 def head_of(scope: Scope) -> Request:
-    """Returns the request of an ASGI scope, without its body."""
+    """Returns the request of an ASGI scope, without its body. One at a deprecated path of watches
+    is the request that it stands for.
+    """
     fields = scope["headers"]
-    return Request(
-        scope["method"], scope["path"], scope["query_string"], dict(fields), fields=fields
-    )
+    path, query = scope["path"], scope["query_string"]
+    if "/watch/" in path and scope["method"] == "GET":
+        path, query = _replace_watch_prefix(path, query)
+    return Request(scope["method"], path, query, dict(fields), fields=fields)
+
+
+def _replace_watch_prefix(path: str, query: bytes) -> tuple[str, bytes]:
+    """Returns the path and query of a list that watches, for a path such as
+    `/api/v1/watch/namespaces/NAMESPACE/pods/NAME`.
+
+    Source: staging/src/k8s.io/apiserver/pkg/endpoints/request/requestinfo.go (specialVerbs).
+    """
+    parts = path.strip("/").split("/")
+    prefix = {"api": 2, "apis": 3}.get(parts[0], len(parts))
+    rest = parts[prefix + 1 :]
+    if parts[prefix : prefix + 1] != ["watch"] or not rest:
+        return path, query
+    collection = rest[:3] if rest[0] == "namespaces" and len(rest) > 2 else rest[:1]
+    wanted = [("watch", "true")]
+    if name := rest[len(collection) :]:
+        wanted.append(("fieldSelector", f"metadata.name={'/'.join(name)}"))
+    found = "/".join(["", *parts[:prefix], *collection])
+    return found, b"&".join(filter(None, [urlencode(wanted).encode(), query]))
 
 
 def truth(query: Mapping[str, str], name: str) -> bool:

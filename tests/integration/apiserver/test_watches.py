@@ -195,3 +195,16 @@ def test_watchers_are_forgotten_when_they_leave(api: Live, pods: str) -> None:
             return
         api.client.get("/livez")
     raise AssertionError("a watcher stayed")
+
+
+def test_the_deprecated_paths_watch_as_well(api: Live, pods: str) -> None:
+    api.create(pods, pod("this"))
+    api.create(pods, pod("other"))
+    old = pods.replace("/api/v1/", "/api/v1/watch/")
+    with watch(api, f"{old}/this", watch="") as events:
+        assert summarize(next(events)) == ("ADDED", "this")
+    with watch(api, old, watch="") as events:
+        assert {summarize(next(events)) for _ in range(2)} == {
+            ("ADDED", "this"),
+            ("ADDED", "other"),
+        }
