@@ -180,7 +180,7 @@ def _group(name: str, versions: Sequence[str]) -> dict[str, Any]:
     return {"name": name, "versions": entries, "preferredVersion": entries[0]}
 
 
-def _verbs(resource: Resource) -> tuple[str, ...]:
+def list_verbs(resource: Resource) -> tuple[str, ...]:
     if computed_kinds.is_computed(resource):
         return computed_kinds.list_verbs(resource)
     together = resource.name not in NOT_DELETED_TOGETHER
@@ -196,7 +196,7 @@ def _entries(resource: Resource, versions: Sequence[Resource]) -> Iterator[dict[
         "singularName": resource.singular,
         "namespaced": resource.namespaced,
         "kind": resource.kind,
-        "verbs": list(_verbs(resource)),
+        "verbs": list(list_verbs(resource)),
     }
     yield entry | _short_names(resource) | _storage_version_hash(versions)
     for sub in describe_subresources(resource):
@@ -282,7 +282,7 @@ def _aggregated_resource(resource: Resource) -> dict[str, Any]:
         "responseKind": _kind(resource.group, resource.version, resource.kind),
         "scope": "Namespaced" if resource.namespaced else "Cluster",
         "singularResource": resource.singular,
-        "verbs": list(_verbs(resource)),
+        "verbs": list(list_verbs(resource)),
     }
     subresources = [
         {

@@ -9,7 +9,7 @@ Source: k8s.io/kube-openapi, Kubernetes 1.33.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache
 from typing import Any
 from urllib.parse import quote
@@ -20,6 +20,8 @@ from kcm.api.scheme import Kinds, Resource
 from kcm.apiserver.computed_kinds import is_metric
 from kcm.apiserver.documents import discovery, openapi_merging, openapi_protobuf
 from kcm.apiserver.documents.discovery import Discovery
+from kcm.apiserver.documents.openapi_pages import Page, describe_page, list_pages
+from kcm.apiserver.documents.openapi_parameters import shared_parameters
 from kcm.apiserver.documents.openapi_paths import paths_of
 from kcm.apiserver.documents.openapi_schemas import V2, V3, Dialect, schemas_of
 from kcm.apiserver.documents.remote import NO_REMOTE, RemoteVersions
@@ -75,12 +77,25 @@ class OpenApi:
         return [resource for resource in served if not is_metric(resource)]
 
     def _places(self, remote: RemoteVersions = NO_REMOTE) -> dict[str, list[Resource]]:
-        """Returns the served resources by group and version, such as `api/v1` or `apis/apps/v1`."""
-        by_place: dict[str, list[Resource]] = {}
+        """Returns the served resources by place: a group and version, such as `api/v1` or
+        `apis/apps/v1`, or a page without resources, such as `version`.
+        """
+        by_place: dict[str, list[Resource]] = {page[0]: [] for page in self._pages(remote)}
         for resource in self._list_described_resources(remote):
             place = f"{'apis' if resource.group else 'api'}/{resource.api_version}"
             by_place.setdefault(place, []).append(resource)
-        return by_place
+        return dict(sorted(by_place.items()))
+
+    def _pages(self, remote: RemoteVersions) -> Iterator[Page]:
+        """Returns the pages that are described: those of built-in groups, as upstream."""
+        resources = [
+            one
+            for one in self._list_described_resources(remote)
+            if not isinstance(one, CustomResource)
+        ]
+        versions = dict.fromkeys((one.group, one.version) for one in resources)
+        groups = dict.fromkeys(one.group for one in resources if one.group)
+        return list_pages(groups, versions)
 
     def _build_index(self, _generation: int, remote: RemoteVersions) -> bytes:
         hashes = {
@@ -106,23 +121,23 @@ class OpenApi:
         The cache is keyed by names, not by resources, so that a removed kind's models can be freed.
         """
         resources = self._places()[place]
+        pages = [page for page in self._pages(NO_REMOTE) if page[0] == place]
+        found = _describe(pages, resources, V3)
+        components = {"schemas": found["definitions"], "parameters": found["parameters"]}
+        components = {name: section for name, section in components.items() if section}
         return json_bytes(
             {
                 "openapi": "3.0.0",
                 "info": _info(),
-                "paths": _paths(resources, V3),
-                "components": {"schemas": schemas_of(resources, V3)},
+                "paths": found["paths"],
+                "components": components,
             }
         )
 
     def _v2(self, remote: RemoteVersions) -> dict[str, Any]:
         resources = self._list_described_resources(remote)
-        own = {
-            "swagger": "2.0",
-            "info": _info(),
-            "paths": _paths(resources, V2),
-            "definitions": schemas_of(resources, V2),
-        }
+        described = _describe(self._pages(remote), resources, V2)
+        own = {"swagger": "2.0", "info": _info()} | described
         pieces = [other.openapi_v2 for other in remote.by_name.values() if other.openapi_v2]
         return openapi_merging.merge(own, pieces) if pieces else own
 
@@ -160,11 +175,25 @@ def _describe_serving(resource: Resource) -> tuple[object, ...]:
     )  # fmt: skip
 
 
-def _paths(resources: Iterable[Resource], dialect: Dialect) -> dict[str, Any]:
+def _describe(
+    pages: Iterable[Page], resources: Iterable[Resource], dialect: Dialect
+) -> dict[str, Any]:
+    """Returns the paths of pages and resources, and the definitions and parameters that they refer
+    to.
+    """
     paths: dict[str, Any] = {}
+    for page in pages:
+        paths |= describe_page(page, dialect)
     for resource in resources:
         paths |= paths_of(resource, dialect)
-    return paths
+    schemas = {dialect.refs + name: one for name, one in schemas_of(resources, dialect).items()}
+    found = openapi_merging.find_references(paths.values(), schemas | shared_parameters(dialect))
+    return {"paths": dict(sorted(paths.items()))} | {
+        section: {
+            ref.removeprefix(prefix): found[ref] for ref in sorted(found) if ref.startswith(prefix)
+        }
+        for section, prefix in (("definitions", dialect.refs), ("parameters", dialect.shared))
+    }
 
 
 def _info() -> dict[str, str]:

@@ -31,13 +31,19 @@ def select_paths(document: Any, prefix: str) -> dict[str, Any]:
         for name, value in _objects(document.get(section) or {}, section).items()
     }
     chosen = {path: item for path, item in paths.items() if path.startswith(prefix)}
-    wanted, found = list(list_refs(chosen.values())), dict[str, Any]()
+    found = find_references(chosen.values(), present)
+    return {"paths": chosen} | {section: _in_section(found, section) for section in _SECTIONS}
+
+
+def find_references(values: Iterable[Any], present: Json) -> dict[str, Any]:
+    """Returns what the values refer to, directly or not, by reference; `present` has everything."""
+    wanted, found = list(_list_refs(values)), dict[str, Any]()
     while wanted:
         ref = wanted.pop()
         if ref in present and ref not in found:
             found[ref] = present[ref]
-            wanted += list_refs([present[ref]])
-    return {"paths": chosen} | {section: _in_section(found, section) for section in _SECTIONS}
+            wanted += _list_refs([present[ref]])
+    return found
 
 
 def _in_section(found: Json, section: str) -> dict[str, Any]:
@@ -51,7 +57,7 @@ def _objects(value: Any, what: str) -> Mapping[str, Any]:
     return value
 
 
-def list_refs(values: Iterable[Any]) -> Iterator[str]:
+def _list_refs(values: Iterable[Any]) -> Iterator[str]:
     """Yields what is referred to anywhere in the values, such as `#/definitions/NAME`."""
     stack = list(values)
     while stack:

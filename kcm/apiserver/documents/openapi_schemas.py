@@ -14,13 +14,20 @@ from kcm.apiextensions.structure import Field, Shape
 from kcm.apimachinery.base import MergeKey, MergeSet, Model
 from kcm.apimachinery.meta_v1 import ListMeta, ObjectMeta
 from kcm.apiserver.documents import openapi_custom
+from kcm.apiserver.documents.openapi_machinery import (
+    EVICTION,
+    META,
+    PATCH,
+    SCALE,
+    STRUCTS,
+    TOKEN_REQUEST,
+)
 from kcm.kinds.descriptions import describe_field
 
 Schema = dict[str, Any]
 
-_META = "io.k8s.apimachinery.pkg.apis.meta.v1"
 _PACKAGES = {
-    "kcm.apimachinery.meta_v1": _META,
+    "kcm.apimachinery.meta_v1": META,
     "kcm.api.core_v1": "io.k8s.api.core.v1",
     "kcm.api.admissionregistration_v1": "io.k8s.api.admissionregistration.v1",
     "kcm.api.apps_v1": "io.k8s.api.apps.v1",
@@ -46,28 +53,31 @@ _PACKAGES = {
     "kcm.api.apiregistration_v1": "io.k8s.kube-aggregator.pkg.apis.apiregistration.v1",
     "kcm.api.apiextensions_v1": "io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1",
 }
-DELETE_OPTIONS, STATUS, PATCH = f"{_META}.DeleteOptions", f"{_META}.Status", f"{_META}.Patch"
-SCALE = "io.k8s.api.autoscaling.v1.Scale"
-SCALE_GVK = {"group": "autoscaling", "version": "v1", "kind": "Scale"}
+_GVKS = {
+    SCALE: ("autoscaling", "v1", "Scale"),
+    EVICTION: ("policy", "v1", "Eviction"),
+    TOKEN_REQUEST: ("authentication.k8s.io", "v1", "TokenRequest"),
+}
 
 
 @dataclass(frozen=True)
 class Dialect:
     """The differences between the versions of OpenAPI.
 
-    `refs` is the prefix of references to schemas. `body_parameter` says that the body of a request
-    is one of its parameters.
+    `refs` is the prefix of references to schemas, `shared` that of references to parameters.
+    `body_parameter` says that the body of a request is one of its parameters.
     """
 
     refs: str
+    shared: str
     body_parameter: bool
 
     def ref(self, name: str) -> Schema:
         return {"$ref": self.refs + name}
 
 
-V3 = Dialect("#/components/schemas/", body_parameter=False)
-V2 = Dialect("#/definitions/", body_parameter=True)
+V3 = Dialect("#/components/schemas/", "#/components/parameters/", body_parameter=False)
+V2 = Dialect("#/definitions/", "#/parameters/", body_parameter=True)
 
 _PLAIN: dict[str, Schema] = {
     "string": {"type": "string"},
@@ -119,16 +129,14 @@ def schemas_of(resources: Iterable[Resource], dialect: Dialect) -> dict[str, Sch
     """Returns, by name, the schemas of these resources and of all structs that they refer to."""
     schemas: dict[str, Schema] = {}
     _add(schemas, ListMeta, dialect)
+    _add(schemas, ObjectMeta, dialect)
     for resource in resources:
         if isinstance(resource, CustomResource):
-            _add(schemas, ObjectMeta, dialect)
             schemas[name_of(resource.model)] = _custom(resource.custom.schema, dialect)
         else:
             _add(schemas, resource.model, dialect)
         schemas[name_of(resource.model)]["x-kubernetes-group-version-kind"] = [gvk(resource)]
         schemas[list_name(resource)] = _list(resource, dialect)
-        if resource.scale is not None:
-            schemas |= _scale(dialect)
     for name, form in _SPECIAL.values():
         words = describe_field(name.rpartition(".")[2], "")
         schemas[name] = {"type": "string", "description": words}
@@ -162,47 +170,32 @@ def _meta(dialect: Dialect) -> dict[str, Schema]:
 
 def _machinery(dialect: Dialect) -> dict[str, Schema]:
     """Returns the schemas of what requests and answers have besides objects."""
-    text, number, truth = {"type": "string"}, {"type": "integer"}, {"type": "boolean"}
-    return {
-        DELETE_OPTIONS: _struct(
-            DELETE_OPTIONS, "How to delete an object, and under which preconditions.", dialect,
-            apiVersion=text, kind=text, dryRun={"type": "array", "items": text},
-            gracePeriodSeconds=number, orphanDependents=truth,
-            preconditions=_struct("Preconditions", "", dialect, uid=text, resourceVersion=text),
-            propagationPolicy=text,
-        ),
-        STATUS: _struct(
-            STATUS, "The outcome of a request that returns no object.", dialect,
-            apiVersion=text, kind=text, code=number, message=text, reason=text, status=text,
-            details=_status_details(dialect), metadata=dialect.ref(name_of(ListMeta)),
-        ),
-        PATCH: {"type": "object", "description": "A patch in the form that its media type names."},
-    }  # fmt: skip
-
-
-def _status_details(dialect: Dialect) -> Schema:
-    text = {"type": "string"}
-    cause = _struct("StatusCause", "", dialect, reason=text, message=text, field=text)
-    return _struct(
-        "StatusDetails", "", dialect, name=text, group=text, kind=text, uid=text,
-        causes={"type": "array", "items": cause}, retryAfterSeconds={"type": "integer"},
-    )  # fmt: skip
-
-
-def _scale(dialect: Dialect) -> dict[str, Schema]:
-    number: Schema = {"type": "integer", "format": "int32"}
-    spec, status = f"{SCALE}Spec", f"{SCALE}Status"
-    scale = _struct(
-        SCALE, "How many replicas an object has, and is to have.", dialect, **_meta(dialect),
-        spec=dialect.ref(spec), status=dialect.ref(status),
-    )  # fmt: skip
-    return {
-        SCALE: scale | {"x-kubernetes-group-version-kind": [SCALE_GVK]},
-        spec: _struct(spec, "The wanted number of replicas.", dialect, replicas=number),
-        status: _struct(
-            status, "The present replicas.", dialect, replicas=number, selector={"type": "string"}
-        ),
+    schemas = {
+        name: _struct(name, description, dialect, **_fields(fields, dialect))
+        for name, (description, fields) in STRUCTS.items()
     }
+    for name, (group, version, kind) in _GVKS.items():
+        schemas[name]["x-kubernetes-group-version-kind"] = [
+            {"group": group, "version": version, "kind": kind}
+        ]
+    patch = {"type": "object", "description": "A patch in the form that its media type names."}
+    return schemas | {PATCH: patch}
+
+
+def _fields(fields: str, dialect: Dialect) -> dict[str, Schema]:
+    """Returns the schemas of fields as `openapi_machinery` writes them."""
+    pairs = (field.partition(":") for field in fields.split())
+    return {name: _typed(type_ or "string", dialect) for name, _, type_ in pairs}
+
+
+def _typed(type_: str, dialect: Dialect) -> Schema:
+    if type_.startswith("[]"):
+        return {"type": "array", "items": _typed(type_[2:], dialect)}
+    if type_.startswith("int"):
+        return {"type": "integer", "format": type_}
+    if type_ == "time":
+        return dict(_PLAIN["time"])
+    return dialect.ref(type_) if "." in type_ else {"type": type_}
 
 
 def _struct(name: str, description: str, dialect: Dialect, /, **properties: Schema) -> Schema:

@@ -35,9 +35,16 @@ from kcm.store.strategies import updating
 
 # Kinds whose delete responds with the object (upstream's ReturnDeletedObject), which typed clients
 # expect.
-_RETURN_DELETED = frozenset(
-    {"persistentvolumeclaims", "pods", "resourcequotas", "serviceaccounts", "services"}
-)
+RETURN_DELETED = frozenset(  # upstream's ReturnDeletedObject
+    {
+        "persistentvolumeclaims", "persistentvolumes", "pods", "podtemplates", "resourcequotas",
+        "serviceaccounts", "services", "csidrivers.storage.k8s.io", "csinodes.storage.k8s.io",
+        "storageclasses.storage.k8s.io", "volumeattachments.storage.k8s.io",
+        "volumeattributesclasses.storage.k8s.io", "deviceclasses.resource.k8s.io",
+        "resourceclaims.resource.k8s.io", "resourceclaimtemplates.resource.k8s.io",
+        "resourceslices.resource.k8s.io",
+    }
+)  # fmt: skip
 NOBODY = FieldManager("")  # changes that no manager owns
 _ATTEMPTS = 3  # attempts while others create and delete the object
 
@@ -304,13 +311,13 @@ def delete(store: Store, request: ApiRequest) -> Response:
     """Handles a DELETE of one object.
 
     The response is a Status if the object is removed, otherwise the object. For the kinds in
-    _RETURN_DELETED it is always the object.
+    RETURN_DELETED it is always the object.
     """
     info = request.info
     options, dry = reading.read_delete_options(request)
     asks = admission.delete_request(request, options)
     obj, gone = delete_object(store, info.resource, info.key, options, dry=dry, asks=asks)
-    if gone and info.resource.name not in _RETURN_DELETED:
+    if gone and info.resource.name not in RETURN_DELETED:
         return json_response(status.deletion_status(info.resource, obj.name, obj.uid))
     return object_response(request, obj)
 

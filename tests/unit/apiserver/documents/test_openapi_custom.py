@@ -204,9 +204,10 @@ def scalable(scope: str) -> CustomResourceDefinition:
 def operations(scope: str, dialect: Dialect) -> Iterator[tuple[str, str, dict[str, Any]]]:
     with serve(scalable(scope)):
         paths = paths_of(SCHEME.by_name("crontabs.example.com"), dialect)
-    for path, methods in paths.items():
-        for operation in methods.values():
-            yield path, operation["x-kubernetes-action"], operation
+    for path, item in paths.items():
+        for operation in (one for name, one in item.items() if name != "parameters"):
+            parameters = [*item["parameters"], *operation["parameters"]]
+            yield path, operation["x-kubernetes-action"], operation | {"parameters": parameters}
 
 
 ONE = {"get", "put", "patch"}
@@ -226,8 +227,9 @@ def test_the_operations_on_a_kind(scope: str, inside: str, lists: dict[str, set[
     found: dict[str, set[str]] = {}
     for path, action, operation in operations(scope, V2):
         found.setdefault(path, set()).add(action)
-        named = {p["name"] for p in operation["parameters"] if p["in"] == "path"}
-        assert named == {name for name in ("namespace", "name") if f"{{{name}}}" in path}
+        refs = {parameter.get("$ref") for parameter in operation["parameters"]}
+        for name in ("namespace", "name"):
+            assert (f"#/parameters/{name}" in refs) == (f"{{{name}}}" in path)
         if action == "patch":
             takes = [patches.JSON_PATCH, patches.MERGE_PATCH, patches.APPLY]
             assert operation["consumes"] == takes

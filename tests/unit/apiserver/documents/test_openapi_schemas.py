@@ -12,9 +12,9 @@ from kcm.apimachinery.meta_v1 import ListMeta
 from kcm.apiserver import computed_kinds
 from kcm.apiserver.computed_kinds import is_metric
 from kcm.apiserver.documents import discovery
+from kcm.apiserver.documents.openapi_machinery import STRUCTS
+from kcm.apiserver.documents.openapi_parameters import WRITE, shared_parameters
 from kcm.apiserver.documents.openapi_schemas import (
-    DELETE_OPTIONS,
-    STATUS,
     V2,
     V3,
     Dialect,
@@ -66,27 +66,18 @@ def test_every_description_is_of_a_field_that_exists() -> None:
         list(models(resource.model, seen))
     list(models(ListMeta, seen))
     fields = {(model.__name__, name) for model in seen for name in structure.fields(model)}
-    schemas = schemas_of([], V3)
-    inner = schemas[STATUS]["properties"]["details"]
     with serve(definition(v1=struct(inner={"type": "object", EMBEDDED: True}))):
         kind = SCHEME.by_name("crontabs.example.com")
         embedded = schemas_of([kind], V3)["com.example.v1.CronTab"]["properties"]["inner"]
-    scaled = schemas_of([SCHEME.lookup("deployments")], V3)
-    scale = "io.k8s.api.autoscaling.v1.Scale"
-    without_models = {
+    schemas = schemas_of([SCHEME.lookup("pods")], V3)
+    without_models = {name.rpartition(".")[2]: schemas[name] for name in STRUCTS} | {
         "EmbeddedResource": embedded,
-        "Scale": scaled[scale],
-        "ScaleSpec": scaled[f"{scale}Spec"],
-        "ScaleStatus": scaled[f"{scale}Status"],
-        "List": schemas_of([SCHEME.lookup("pods")], V3)["io.k8s.api.core.v1.PodList"],
-        "DeleteOptions": schemas[DELETE_OPTIONS],
-        "Preconditions": schemas[DELETE_OPTIONS]["properties"]["preconditions"],
-        "Status": schemas[STATUS],
-        "StatusDetails": inner,
-        "StatusCause": inner["properties"]["causes"]["items"],
+        "List": schemas["io.k8s.api.core.v1.PodList"],
     }
     fields |= {(name, f) for name, schema in without_models.items() for f in schema["properties"]}
     fields |= {("Quantity", ""), ("IntOrString", "")}
+    fields |= {("Parameter", one["name"]) for one in shared_parameters(V2).values()}
+    fields |= {("Parameter", name) for name in WRITE}
     fields |= {
         ("TableColumn", column.title)
         for resource in (*BUILT_IN.served(), *computed_kinds.LISTED)
