@@ -5,6 +5,8 @@ Source: pkg/apis/core/v1/helper/qos, Kubernetes 1.33.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from kcm.api.core_v1 import Container, Pod
 from kcm.apimachinery.quantity import ResourceList
 
@@ -20,8 +22,14 @@ def qos_class(pod: Pod) -> str:
 
 
 def compute_qos_class(pod: Pod) -> str:
-    """Returns the class that follows from the cpu and memory of the pod's containers."""
-    containers = [*pod.spec.containers, *(pod.spec.init_containers or ())]
+    """Returns the class that follows from cpu and memory of the pod, or else of its containers."""
+    if pod.spec.resources is not None:
+        whole = Container(resources=pod.spec.resources)
+        return _compute_class([whole])
+    return _compute_class([*pod.spec.containers, *(pod.spec.init_containers or ())])
+
+
+def _compute_class(containers: Sequence[Container]) -> str:
     if not any(
         _compute_resources(c.resources.requests) or _compute_resources(c.resources.limits)
         for c in containers

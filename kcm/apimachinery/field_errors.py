@@ -89,8 +89,8 @@ def duplicate(path: str, value: Any, detail: str = "") -> FieldError:
     return _add(FieldError("Duplicate value", path, plain(value), detail))
 
 
-def not_found(path: str, value: Any) -> FieldError:
-    return _add(FieldError("Not found", path, plain(value)))
+def not_found(path: str, value: Any, detail: str = "") -> FieldError:
+    return _add(FieldError("Not found", path, plain(value), detail))
 
 
 def forbidden(path: str, detail: str) -> FieldError:

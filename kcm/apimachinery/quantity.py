@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import math
 import re
+from collections.abc import Mapping
 from enum import Enum
 from functools import lru_cache, total_ordering
 from typing import Any
@@ -247,3 +248,11 @@ def _from_wire(value: Any) -> Quantity:
     if isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value):
         return parse(repr(value))
     raise ValueError("must be a quantity, like 100m, 1.5Gi or 1e3")
+
+
+def add_amounts(left: Mapping[str, Quantity], right: Mapping[str, Quantity]) -> ResourceList:
+    """Returns the sums of the amounts with the same name."""
+    total = dict(left)
+    for name, amount in right.items():
+        total[name] = total[name] + amount if name in total else amount
+    return total

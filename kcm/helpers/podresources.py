@@ -13,6 +13,7 @@ from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
 from kcm.api.core_v1 import Node, Pod
+from kcm.api.pod_resources import list_pod_level
 from kcm.apimachinery.quantity import ResourceList
 from kcm.helpers.pods import is_sidecar
 
@@ -44,8 +45,8 @@ def requests_of(pod: Pod) -> Counter[str]:
         else:
             peak |= sidecars + asked
     total |= peak
-    own = (pod.spec.resources.requests if pod.spec.resources else None) or {}
-    total.update({name: amount.milli_value() - total[name] for name, amount in own.items()})
+    for name, amount in list_pod_level(pod.spec, "requests").items():
+        total[name] = amount.milli_value()
     total.update(_sum([pod.spec.overhead]))
     total["pods"] = 1000
     return total

@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from typing import NamedTuple
 
 from kcm.api.core_v1 import Container, Pod, PodSpec
+from kcm.api.pod_resources import list_pod_level
 from kcm.apimachinery.quantity import ResourceList
 from kcm.helpers.pods import is_sidecar
 
@@ -106,6 +107,8 @@ def _total(spec: PodSpec, missing: Mapping[str, int]) -> dict[str, int]:
         _add(running, _read_requests(container, missing))
     if spec.init_containers:
         _with_init_containers(running, spec.init_containers, missing)
+    if spec.resources is not None:
+        running.update(amounts(list_pod_level(spec, "requests")))
     if spec.overhead:
         _add(running, amounts(spec.overhead))
     return running

@@ -42,7 +42,7 @@ from kcm.kinds.defaults import (
     volume_claims,
     volumes,
 )
-from kcm.kinds.defaults.pods import image_tag
+from kcm.kinds.defaults.volumes import image_tag
 
 __all__ = ["apply", "image_tag"]
 

@@ -1,7 +1,7 @@
-"""Removes fields whose feature gates are off in Kubernetes 1.33.
+"""Removes fields whose feature gates are off by default in Kubernetes 1.36.
 
 Source: dropDisabledFields in pkg/api/pod/util.go and pkg/features/kube_features.go, Kubernetes
-1.33.
+1.36.
 """
 
 from __future__ import annotations
@@ -18,14 +18,13 @@ ContainerT = TypeVar("ContainerT", bound=Container)
 def without_disabled(spec: PodSpec) -> PodSpec:
     """Returns the spec without the fields of disabled features.
 
-    These are resources of the whole pod (PodLevelResources), resource claims
-    (DynamicResourceAllocation), image volumes (ImageVolume), trust bundles
-    (ClusterTrustBundleProjection) and stop signals (ContainerStopSignals).
+    These are the group with which a pod is scheduled (GenericWorkload), stop signals
+    (ContainerStopSignals), and projections of trust bundles (ClusterTrustBundleProjection) and pod
+    certificates (PodCertificateRequest).
     """
     return change_fields(
         spec,
-        resources=None,
-        resource_claims=None,
+        scheduling_group=None,
         volumes=fill_each(spec.volumes, _volume),
         containers=fill_each(spec.containers, _container),
         init_containers=fill_each(spec.init_containers, _container),
@@ -34,20 +33,20 @@ def without_disabled(spec: PodSpec) -> PodSpec:
 
 
 def _container(container: ContainerT) -> ContainerT:
-    if container.resources.claims is not None:
-        container = container.replace(resources=container.resources.replace(claims=None))
-    if container.lifecycle is not None and container.lifecycle.stop_signal is not None:
-        container = container.replace(lifecycle=container.lifecycle.replace(stop_signal=None))
-    return container
+    hooks = container.lifecycle
+    if hooks is None or hooks.stop_signal is None:
+        return container
+    others = hooks.replace(stop_signal=None)
+    is_empty = others.post_start is None and others.pre_stop is None
+    return container.replace(lifecycle=None if is_empty else others)
 
 
 def _volume(volume: Volume) -> Volume:
-    if volume.projected is not None:
-        sources = fill_each(volume.projected.sources, _projection) or []
-        projected = change_fields(volume.projected, sources=sources)
-        return change_fields(volume, projected=projected, image=None)
-    return change_fields(volume, image=None)
+    if volume.projected is None:
+        return volume
+    sources = fill_each(volume.projected.sources, _projection) or []
+    return change_fields(volume, projected=change_fields(volume.projected, sources=sources))
 
 
 def _projection(source: VolumeProjection) -> VolumeProjection:
-    return change_fields(source, cluster_trust_bundle=None)
+    return change_fields(source, cluster_trust_bundle=None, pod_certificate=None)

@@ -67,10 +67,8 @@ def csi_driver(driver: CSIDriver) -> CSIDriver:
         se_linux_mount=False,
     )
     modes = spec.volume_lifecycle_modes or ["Persistent"]
-    # The field after it belongs to a feature that is off in 1.33 (MutableCSINodeAllocatableCount).
-    spec = change_fields(
-        spec, volume_lifecycle_modes=modes, node_allocatable_update_period_seconds=None
-    )
+    # The second field belongs to a feature that is off by default (VolumeLimitScaling).
+    spec = change_fields(spec, volume_lifecycle_modes=modes, prevent_pod_scheduling_if_missing=None)
     return change_fields(driver, spec=spec)
 
 

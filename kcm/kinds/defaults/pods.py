@@ -10,7 +10,8 @@ from kcm.api.core_v1.handlers import Lifecycle, LifecycleHandler
 from kcm.api.core_v1.security import PodSecurityContext
 from kcm.kinds.defaults.defaulting import change_fields, fill_defaults, fill_each, round_to_milli
 from kcm.kinds.defaults.disabled import without_disabled
-from kcm.kinds.defaults.volumes import volume
+from kcm.kinds.defaults.pod_resources import fill_pod_resources
+from kcm.kinds.defaults.volumes import pull_policy, volume
 
 
 def pod(pod: Pod) -> Pod:
@@ -22,6 +23,7 @@ def pod(pod: Pod) -> Pod:
             containers=fill_each(spec.containers, fill),
             init_containers=fill_each(spec.init_containers, fill),
         )
+    spec = fill_pod_resources(spec)
     return change_fields(pod, spec=spec, status=fill_defaults(pod.status, phase="Pending"))
 
 
@@ -71,7 +73,6 @@ def _host_ports(container: Container) -> Container:
 
 def _container(container: Container) -> Container:
     resources = container.resources
-    latest = image_tag(container.image or "") == "latest"
     container = change_fields(
         container,
         ports=fill_each(container.ports, lambda port: fill_defaults(port, protocol="TCP")),
@@ -88,26 +89,22 @@ def _container(container: Container) -> Container:
     )
     return fill_defaults(
         container,
-        image_pull_policy="Always" if latest else "IfNotPresent",
+        image_pull_policy=pull_policy(container.image or ""),
         termination_message_path="/dev/termination-log",
         termination_message_policy="File",
     )
 
 
-def image_tag(image: str) -> str:
-    """Returns the tag of an image: "latest" without a tag, "" with a digest and no tag."""
-    name, _, digest = image.partition("@")
-    tag = name.rpartition("/")[2].partition(":")[2]
-    return tag or ("" if digest else "latest")
-
-
 def _variable(variable: EnvVar) -> EnvVar:
     if not variable.value_from:
         return variable
-    field = variable.value_from.field_ref
-    if field is None:
-        return variable
-    source = change_fields(variable.value_from, field_ref=fill_defaults(field, api_version="v1"))
+    source = variable.value_from
+    if source.field_ref is not None:
+        field = fill_defaults(source.field_ref, api_version="v1")
+        source = change_fields(source, field_ref=field)
+    if source.file_key_ref is not None:
+        file_key = fill_defaults(source.file_key_ref, optional=False)
+        source = change_fields(source, file_key_ref=file_key)
     return change_fields(variable, value_from=source)
 
 

@@ -16,6 +16,7 @@ from kcm.api.core_v1.volume_sources import (
     DownwardAPIVolumeSource,
     EmptyDirVolumeSource,
     HostPathVolumeSource,
+    ImageVolumeSource,
 )
 from kcm.api.core_v1.volumes import (
     TOKEN_VOLUME,
@@ -108,6 +109,10 @@ def _ephemeral(source: EphemeralVolumeSource) -> EphemeralVolumeSource:
     return change_fields(source, volume_claim_template=template)
 
 
+def _image(source: ImageVolumeSource) -> ImageVolumeSource:
+    return fill_defaults(source, pull_policy=pull_policy(source.reference or ""))
+
+
 _SOURCES: dict[str, Callable[[Any], Any]] = {
     "secret": _defaults(default_mode=_FILE_MODE),
     "config_map": _defaults(default_mode=_FILE_MODE),
@@ -115,6 +120,7 @@ _SOURCES: dict[str, Callable[[Any], Any]] = {
     "projected": _projected_volume,
     "host_path": _host_path,
     "ephemeral": _ephemeral,
+    "image": _image,
     "rbd": _defaults(pool="rbd", user="admin", keyring="/etc/ceph/keyring"),
     "iscsi": _defaults(iscsi_interface="default"),
     "azure_disk": _defaults(
@@ -122,3 +128,15 @@ _SOURCES: dict[str, Callable[[Any], Any]] = {
     ),
     "scale_io": _defaults(storage_mode="ThinProvisioned", fs_type="xfs"),
 }
+
+
+def image_tag(image: str) -> str:
+    """Returns the tag of an image: "latest" without a tag, "" with a digest and no tag."""
+    name, _, digest = image.partition("@")
+    tag = name.rpartition("/")[2].partition(":")[2]
+    return tag or ("" if digest else "latest")
+
+
+def pull_policy(image: str) -> str:
+    """Returns the default pull policy of an image."""
+    return "Always" if image_tag(image) == "latest" else "IfNotPresent"

@@ -14,14 +14,6 @@ ONE = Quantity(1)
 ZERO = Quantity(0)
 
 
-def add_amounts(left: Amounts, right: Amounts) -> ResourceList:
-    """Returns the sums of the amounts with the same name."""
-    total = dict(left)
-    for name, amount in right.items():
-        total[name] = total[name] + amount if name in total else amount
-    return total
-
-
 def growth(new: Amounts, old: Amounts) -> ResourceList:
     """Returns by how much each amount has grown, 0 for one that has shrunk."""
     return {name: max(amount - old.get(name, ZERO), ZERO) for name, amount in new.items()}

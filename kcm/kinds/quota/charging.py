@@ -12,8 +12,8 @@ from datetime import datetime
 from kcm import errors
 from kcm.api.core_v1 import ResourceQuota
 from kcm.apimachinery.meta_v1 import KubeObject
-from kcm.apimachinery.quantity import ResourceList
-from kcm.kinds.quota.amounts import add_amounts, format_amounts, format_names, growth, only
+from kcm.apimachinery.quantity import ResourceList, add_amounts
+from kcm.kinds.quota.amounts import format_amounts, format_names, growth, only
 from kcm.kinds.quota.evaluators import Evaluator
 
 

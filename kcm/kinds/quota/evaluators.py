@@ -20,9 +20,9 @@ from kcm.api.core_v1 import (
 )
 from kcm.api.scheme import Resource
 from kcm.apimachinery.meta_v1 import KubeObject
-from kcm.apimachinery.quantity import Quantity, ResourceList
+from kcm.apimachinery.quantity import Quantity, ResourceList, add_amounts
 from kcm.kinds.quota import pods
-from kcm.kinds.quota.amounts import ONE, ZERO, add_amounts, only
+from kcm.kinds.quota.amounts import ONE, ZERO, only
 
 _UNTRACKED = frozenset({"events"})
 # Kinds whose number can also be limited under their plural name alone.

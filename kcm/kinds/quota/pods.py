@@ -9,12 +9,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 from datetime import datetime
 
-from kcm.api.core_v1 import Container, Pod, PodSpec, ScopedResourceSelectorRequirement
+from kcm.api.core_v1 import Container, Pod, ScopedResourceSelectorRequirement
 from kcm.api.core_v1.affinity import Affinity, PodAffinityTerm
+from kcm.api.pod_qos import BEST_EFFORT, compute_qos_class
+from kcm.api.pod_resources import HUGE_PAGES, has_pod_level, limits_of, requests_of
 from kcm.apimachinery.labels import Requirement
 from kcm.apimachinery.meta_v1 import shift_time
 from kcm.apimachinery.quantity import ResourceList
-from kcm.kinds.quota.amounts import ONE, ZERO, Amounts, add_amounts, format_names
+from kcm.kinds.quota.amounts import ONE, Amounts, format_names
 
 COUNT = "count/pods"
 _COMPUTE = ("cpu", "memory", "ephemeral-storage")
@@ -22,7 +24,6 @@ _NAMES = frozenset(
     {COUNT, "pods"}
     | {f"{prefix}{name}" for prefix in ("", "requests.", "limits.") for name in _COMPUTE}
 )
-_HUGE_PAGES = "hugepages-"
 # If a quota limits these, every container must specify them. Upstream calls that a mistake, but
 # keeps it.
 _DEMANDED = ("cpu", "limits.cpu", "limits.memory", "memory", "requests.cpu", "requests.memory")
@@ -31,7 +32,7 @@ _OPERATORS = {"In": "in", "NotIn": "notin", "Exists": "exists", "DoesNotExist": 
 
 def tracks(name: str) -> bool:
     """Reports whether a quota's resource of this name applies to pods."""
-    if name in _NAMES or name.startswith((_HUGE_PAGES, f"requests.{_HUGE_PAGES}")):
+    if name in _NAMES or name.startswith((HUGE_PAGES, f"requests.{HUGE_PAGES}")):
         return True
     return name.startswith("requests.") and not _is_native(name)
 
@@ -44,9 +45,11 @@ def usage(pod: Pod, now: datetime) -> ResourceList:
 
 
 def is_resized(new: Pod, old: Pod) -> bool:
-    """Reports whether the resources of a container change."""
+    """Reports whether the resources of the pod or of a container change."""
     if new.spec is old.spec:
         return False
+    if new.spec.resources != old.spec.resources:
+        return True
     both = zip(
         (*new.spec.containers, *(new.spec.init_containers or ())),
         (*old.spec.containers, *(old.spec.init_containers or ())),
@@ -72,7 +75,7 @@ def is_charged(pod: Pod, now: datetime) -> bool:
 def _compute_usage(requests: Amounts, limits: Amounts) -> ResourceList:
     usage_by_name: ResourceList = {"pods": ONE}
     for name, amount in requests.items():
-        if name in _COMPUTE or name.startswith(_HUGE_PAGES):
+        if name in _COMPUTE or name.startswith(HUGE_PAGES):
             usage_by_name[name] = usage_by_name[f"requests.{name}"] = amount
         elif not _is_native(name):
             usage_by_name[f"requests.{name}"] = amount
@@ -86,59 +89,16 @@ def _is_native(name: str) -> bool:
     return "/" not in name or "kubernetes.io/" in name
 
 
-# --- all containers together
-
-
-def requests_of(spec: PodSpec) -> ResourceList:
-    """Returns the requests of all containers, plus the overhead."""
-    return add_amounts(_sum_containers(spec, "requests"), spec.overhead or {})
-
-
-def limits_of(spec: PodSpec) -> ResourceList:
-    """Returns the limits of all containers, plus the overhead of the resources that have a
-    limit.
-    """
-    limits = _sum_containers(spec, "limits")
-    extra = {name: amount for name, amount in (spec.overhead or {}).items() if limits.get(name)}
-    return add_amounts(limits, extra)
-
-
-def _sum_containers(spec: PodSpec, field: str) -> ResourceList:
-    """Returns the most that containers need at a time, by resource.
-
-    Containers and sidecars run together. An init container runs together with the sidecars before
-    it. `field` is `requests` or `limits`.
-    """
-    running: ResourceList = {}
-    for container in spec.containers:
-        running = add_amounts(running, _read_resources(container, field))
-    sidecars: ResourceList = {}
-    peak: ResourceList = {}
-    for container in spec.init_containers or ():
-        needs = _read_resources(container, field)
-        if container.restart_policy == "Always":
-            running, sidecars = add_amounts(running, needs), add_amounts(sidecars, needs)
-            needs = sidecars
-        else:
-            needs = add_amounts(needs, sidecars)
-        peak = _larger(peak, needs)
-    return _larger(running, peak)
-
-
-def _read_resources(container: Container, field: str) -> Amounts:
-    given: ResourceList | None = getattr(container.resources, field)
-    return given or {}
-
-
-def _larger(left: Amounts, right: Amounts) -> ResourceList:
-    return {**left, **{n: max(a, left.get(n, a)) for n, a in right.items()}}
-
-
 # --- what a quota demands of every container
 
 
 def missing(pod: Pod, limited: list[str]) -> str:
-    """Returns which containers lack what the quota limits, in upstream's words, "" if none does."""
+    """Returns which containers lack what the quota limits, in upstream's words, "" if none does.
+
+    A pod that has requests or limits as a whole may leave them out of its containers.
+    """
+    if has_pod_level(pod.spec):
+        return ""
     demanded = [name for name in _DEMANDED if name in limited]
     containers = [*pod.spec.containers, *(pod.spec.init_containers or ())]
     parts = []
@@ -152,7 +112,7 @@ def missing(pod: Pod, limited: list[str]) -> str:
 
 
 def _requests_and_limits(container: Container) -> tuple[Amounts, Amounts]:
-    return _read_resources(container, "requests"), _read_resources(container, "limits")
+    return container.resources.requests or {}, container.resources.limits or {}
 
 
 # --- scopes
@@ -166,9 +126,9 @@ def in_scope(pod: Pod, wanted: ScopedResourceSelectorRequirement) -> bool:
         case "NotTerminating":
             return not _has_deadline(pod)
         case "BestEffort":
-            return _is_best_effort(pod)
+            return compute_qos_class(pod) == BEST_EFFORT
         case "NotBestEffort":
-            return not _is_best_effort(pod)
+            return compute_qos_class(pod) != BEST_EFFORT
         case "PriorityClass":
             return _has_class(pod, wanted)
         case "CrossNamespacePodAffinity":
@@ -179,16 +139,6 @@ def in_scope(pod: Pod, wanted: ScopedResourceSelectorRequirement) -> bool:
 def _has_deadline(pod: Pod) -> bool:
     seconds = pod.spec.active_deadline_seconds
     return seconds is not None and seconds >= 0
-
-
-def _is_best_effort(pod: Pod) -> bool:
-    containers = [*pod.spec.containers, *(pod.spec.init_containers or ())]
-    all_amounts = [
-        amounts for container in containers for amounts in _requests_and_limits(container)
-    ]
-    return not any(
-        amounts.get(name, ZERO).sign() > 0 for amounts in all_amounts for name in ("cpu", "memory")
-    )
 
 
 def _has_class(pod: Pod, wanted: ScopedResourceSelectorRequirement) -> bool:

@@ -12,6 +12,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 
 from kcm.api.core_v1 import Container, Pod
+from kcm.api.restarts import restarts_after
 from kcm.helpers.pods import is_sidecar
 from kcm.kubelet import resizing
 from kcm.kubelet.cri import Resources, RuntimeContainerState, SandboxState
@@ -95,12 +96,7 @@ def should_restart(container: Container, pod: Pod, view: PodView) -> bool:
         return False
     if newest.state is not _EXITED or is_sidecar(container):
         return True
-    match pod.spec.restart_policy:
-        case "Never":
-            return False
-        case "OnFailure":
-            return newest.exit_code != 0
-    return True
+    return restarts_after(container, pod.spec, newest.exit_code)
 
 
 def has_initialized(pod: Pod, view: PodView) -> bool:
@@ -146,19 +142,20 @@ def _restart_in_new_sandbox(pod: Pod, view: PodView, actions: PodActions) -> Non
     if policy == "Never" and actions.attempt and view.containers:
         actions.create_sandbox = False
         return
-    wanted = [
-        index
-        for index in _main_indices(pod)
-        if not (
-            policy == "OnFailure" and _has_succeeded(view.find(pod.spec.containers[index].name))
-        )
-    ]
+    wanted = [index for index in _main_indices(pod) if not _is_over(pod, view, index)]
     if not wanted and has_initialized(pod, view):
         actions.create_sandbox = False
     elif pod.spec.init_containers:
         actions.init_to_start = [0]
     else:
         actions.to_start = wanted
+
+
+def _is_over(pod: Pod, view: PodView, index: int) -> bool:
+    """Reports whether a main container has succeeded and need not run in a new sandbox."""
+    container = pod.spec.containers[index]
+    policy = container.restart_policy or pod.spec.restart_policy
+    return policy == "OnFailure" and _has_succeeded(view.find(container.name))
 
 
 def _has_succeeded(container: ContainerView | None) -> bool:
@@ -283,7 +280,7 @@ class _InitContainers:
             return False
         elif newest.state is _EXITED and newest.exit_code == 0:
             goes_on = True
-        elif newest.state in _NOT_RUNNING_ANY_MORE and self._pod.spec.restart_policy == "Never":
+        elif newest.state in _NOT_RUNNING_ANY_MORE and not self._restarts(container, newest):
             self._actions.kill_pod = True
             return False
         else:
@@ -293,6 +290,12 @@ class _InitContainers:
             self._actions.init_to_start.append(index + 1)
             return False
         return goes_on
+
+    def _restarts(self, container: Container, newest: ContainerView) -> bool:
+        """Reports whether an init container that failed, or is in an unknown state, restarts."""
+        if newest.state is _EXITED:
+            return restarts_after(container, self._pod.spec, newest.exit_code)
+        return (container.restart_policy or self._pod.spec.restart_policy) != "Never"
 
     def _keep_sidecar(self, index: int) -> None:
         """Starts or restarts an earlier init container if it is a sidecar that should run."""

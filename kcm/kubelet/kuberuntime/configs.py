@@ -46,7 +46,7 @@ def build_sandbox_config(pod: Pod, attempt: int, logs: Path) -> SandboxConfig:
         namespace=pod.namespace or "",
         uid=pod.uid or "",
         attempt=attempt,
-        hostname=pod.spec.hostname or (pod.name or "")[:63],
+        hostname=pod.spec.hostname_override or pod.spec.hostname or (pod.name or "")[:63],
         log_directory=str(log_directory(logs, pod)),
         labels=labels.pod_labels(pod),
         annotations=dict(pod.annotations),

@@ -8,7 +8,8 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping
 
-from kcm.api.core_v1 import ContainerStatus, PodSpec
+from kcm.api.core_v1 import Container, ContainerStateTerminated, ContainerStatus, PodSpec
+from kcm.api.restarts import restarts_after
 from kcm.helpers.pods import is_sidecar
 
 PENDING, RUNNING, SUCCEEDED, FAILED = "Pending", "Running", "Succeeded", "Failed"
@@ -25,7 +26,8 @@ def compute_phase(spec: PodSpec, statuses: Iterable[ContainerStatus], *, over: b
     known = {status.name: status for status in statuses}
     init, sidecars = _count_inits(spec, known), _count_sidecars(spec, known)
     mains = Counter(_count_as(known.get(container.name)) for container in spec.containers)
-    if init["failed"] and spec.restart_policy == "Never":
+    inits = [c for c in spec.init_containers or () if not is_sidecar(c)]
+    if any(_has_failed_for_good(spec, container, known) for container in inits):
         return FAILED
     started = mains["running"] + mains["stopped"] + mains["succeeded"] > 0
     if init["pending"] or (sidecars["pending"] and not started):
@@ -35,21 +37,31 @@ def compute_phase(spec: PodSpec, statuses: Iterable[ContainerStatus], *, over: b
         return PENDING
     if counts["running"]:
         return RUNNING
-    return _without_running(spec, counts, over)
-
-
-def _without_running(spec: PodSpec, counts: Counter[str], over: bool) -> str:
     if not counts["stopped"] and not counts["succeeded"]:
         return PENDING
-    done = SUCCEEDED if not counts["stopped"] else FAILED
-    if over:
-        return done
-    match spec.restart_policy or "Always":
-        case "Always":
-            return RUNNING
-        case "OnFailure":
-            return done if done == SUCCEEDED else RUNNING
-    return done
+    if not over and any(_restarts(spec, container, known) for container in spec.containers):
+        return RUNNING
+    return SUCCEEDED if not counts["stopped"] else FAILED
+
+
+def _find_end(status: ContainerStatus | None) -> ContainerStateTerminated | None:
+    """Returns how a container that does not run has last ended, None if it never has."""
+    if status is None or status.state is None or status.state.running:
+        return None
+    last = status.last_state.terminated if status.last_state else None
+    return status.state.terminated or last
+
+
+def _restarts(spec: PodSpec, container: Container, known: Statuses) -> bool:
+    end = _find_end(known.get(container.name))
+    return end is not None and restarts_after(container, spec, end.exit_code)
+
+
+def _has_failed_for_good(spec: PodSpec, container: Container, known: Statuses) -> bool:
+    end = _find_end(known.get(container.name))
+    if end is None or not end.exit_code:
+        return False
+    return not restarts_after(container, spec, end.exit_code)
 
 
 def _count_as(status: ContainerStatus | None) -> str:

@@ -21,8 +21,7 @@ from typing import Any
 
 import structlog
 
-from kcm.apimachinery.quantity import Quantity, ResourceList
-from kcm.kinds.quota.amounts import add_amounts
+from kcm.apimachinery.quantity import Quantity, ResourceList, add_amounts
 from kcm.redisio import RedisIO
 
 log = structlog.get_logger("kcm.store")

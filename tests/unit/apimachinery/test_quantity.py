@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kcm.apimachinery.quantity import Quantity, parse
+from kcm.apimachinery.quantity import Quantity, add_amounts, parse
 
 EXACT = st.integers(-(10**9), 10**9)
 SUFFIXES = {
@@ -167,3 +167,8 @@ def test_rounding_up_keeps_what_needs_none() -> None:
     quantity = Quantity("5m")
     assert quantity.round_up(-3) is quantity
     assert Quantity("1u").round_up(-3) == Quantity("1m")
+
+
+def test_amounts_are_added_by_name() -> None:
+    one, two = Quantity(1), Quantity(2)
+    assert add_amounts({"a": one}, {"a": two, "b": one}) == {"a": Quantity(3), "b": one}

@@ -20,11 +20,13 @@ from kcm.apimachinery.field_errors import (
     required,
 )
 from kcm.kinds.validation.podspec import environment, mounts, security
+from kcm.kinds.validation.podspec.claims import container_claims
 from kcm.kinds.validation.podspec.context import PodContext
 from kcm.kinds.validation.podspec.handlers import lifecycle, port_number, probes
 from kcm.kinds.validation.podspec.resources import requirements, resize_policies
+from kcm.kinds.validation.podspec.restart_rules import restart_policy
+from kcm.kinds.validation.podspec.volumes import PULL_POLICIES
 
-_PULL_POLICIES = ("Always", "IfNotPresent", "Never")
 _MESSAGE_POLICIES = ("FallbackToLogsOnError", "File")
 PROTOCOLS = ("SCTP", "TCP", "UDP")
 
@@ -42,9 +44,7 @@ def containers(main: Sequence[Container], path: str, pod: PodContext) -> Faults:
             faults.append(duplicate(f"{where}.name", container.name))
         seen.add(container.name)
         faults += _health(container, where, pod)
-        if container.restart_policy is not None:
-            detail = "may not be set for non-init containers"
-            faults.append(forbidden(f"{where}.restartPolicy", detail))
+        faults += restart_policy(container, where)
     return faults + _host_port_conflicts(main, path)
 
 
@@ -64,8 +64,7 @@ def init_containers(
             faults.append(duplicate(f"{where}.name", container.name))
         seen.add(container.name)
         sidecar = container.restart_policy == "Always"
-        if container.restart_policy is not None and not sidecar:
-            faults += one_of(f"{where}.restartPolicy", container.restart_policy, ("Always",))
+        faults += restart_policy(container, where)
         faults += _health(container, where, pod) if sidecar else _no_health(container, where)
         faults += _host_port_conflicts([container], path)
     return faults
@@ -97,7 +96,7 @@ def ephemeral_containers(
 
 _NOT_EPHEMERAL = (
     "ports", "resources", "liveness_probe", "readiness_probe", "startup_probe", "lifecycle",
-    "resize_policy", "restart_policy",
+    "resize_policy", "restart_policy", "restart_policy_rules",
 )  # fmt: skip
 
 
@@ -152,8 +151,11 @@ def _container(container: Container, path: str, pod: PodContext) -> Faults:
         *environment.whole_sources(container.env_from or (), f"{path}.envFrom"),
         *mounts.volume_mounts(container, f"{path}.volumeMounts", pod),
         *mounts.volume_devices(container, f"{path}.volumeDevices", pod),
-        *one_of(f"{path}.imagePullPolicy", container.image_pull_policy, _PULL_POLICIES),
+        *one_of(f"{path}.imagePullPolicy", container.image_pull_policy, PULL_POLICIES),
         *requirements(container.resources, f"{path}.resources"),
+        *container_claims(
+            container.resources.claims or (), f"{path}.resources.claims", pod.claim_names
+        ),
         *resize_policies(resize, f"{path}.resizePolicy", pod.restart_policy),
         *security.of_container(container.security_context, f"{path}.securityContext", pod),
     ]

@@ -17,6 +17,7 @@ class PodContext:
     grace_period: int | None  # terminationGracePeriodSeconds
     restart_policy: str
     host_users: bool
+    claim_names: frozenset[str]  # of resourceClaims
 
     @classmethod
     def of(cls, spec: PodSpec) -> Self:
@@ -25,4 +26,5 @@ class PodContext:
             grace_period=spec.termination_grace_period_seconds,
             restart_policy=spec.restart_policy or "",
             host_users=spec.host_users is not False,
+            claim_names=frozenset(claim.name for claim in spec.resource_claims or () if claim.name),
         )

@@ -7,9 +7,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from kcm.api.core_v1.environment import EnvFromSource, EnvVar, EnvVarSource
+from kcm.api.core_v1 import PodSpec
+from kcm.api.core_v1.environment import EnvFromSource, EnvVar, EnvVarSource, FileKeySelector
 from kcm.apimachinery import names
-from kcm.apimachinery.field_errors import Faults, invalid, invalid_all, required
+from kcm.apimachinery.field_errors import Faults, invalid, invalid_all, not_found, required
+from kcm.kinds.validation.podspec.paths import no_backsteps
 from kcm.kinds.validation.podspec.references import (
     IN_VARIABLES,
     field_selector,
@@ -48,10 +50,13 @@ def _source(source: EnvVarSource, has_value: bool, path: str) -> Faults:
     if source.secret_key_ref is not None:
         count += 1
         faults += key_selector(source.secret_key_ref, f"{path}.secretKeyRef")
+    if source.file_key_ref is not None:
+        count += 1
+        faults += _file_key(source.file_key_ref, f"{path}.fileKeyRef")
     if not count:
         detail = (
-            "must specify one of: `fieldRef`, `resourceFieldRef`, `configMapKeyRef` or "
-            "`secretKeyRef`"
+            "must specify one of: `fieldRef`, `resourceFieldRef`, `configMapKeyRef`, "
+            "`secretKeyRef` or `fileKeyRef`"
         )
         faults.append(invalid(path, "", detail))
     elif has_value:
@@ -59,6 +64,44 @@ def _source(source: EnvVarSource, has_value: bool, path: str) -> Faults:
     elif count > 1:
         detail = "may not have more than one field specified at a time"
         faults.append(invalid(path, "", detail))
+    return faults
+
+
+def _file_key(source: FileKeySelector, path: str) -> Faults:
+    parts = (
+        ("key", source.key, names.env_var_faults),
+        ("volumeName", source.volume_name, names.label_faults),
+    )
+    faults: Faults = []
+    for field, text, rule in parts:
+        where = f"{path}.{field}"
+        faults += invalid_all(where, text, rule(text)) if text else [required(where)]
+    where = f"{path}.path"
+    return faults + (no_backsteps(source.path, where) if source.path else [required(where)])
+
+
+def file_volumes(spec: PodSpec, path: str) -> Faults:
+    """Checks that variables come from files on volumes of the kind emptyDir."""
+    volumes = {volume.name: volume for volume in spec.volumes or ()}
+    containers = {
+        "initContainers": spec.init_containers,
+        "containers": spec.containers,
+        "ephemeralContainers": spec.ephemeral_containers,
+    }
+    faults: Faults = []
+    for field, present in containers.items():
+        for index, container in enumerate(present or ()):
+            for at, variable in enumerate(container.env or ()):
+                source = variable.value_from.file_key_ref if variable.value_from else None
+                if source is None:
+                    continue
+                where = f"{path}.{field}[{index}].env[{at}].valueFrom.fileKeyRef.volumeName"
+                volume = volumes.get(source.volume_name)
+                if volume is None:
+                    faults.append(not_found(where, source.volume_name))
+                elif volume.empty_dir is None:
+                    detail = "referenced volume must be of type emptyDir"
+                    faults.append(invalid(where, source.volume_name, detail))
     return faults
 
 

@@ -11,9 +11,17 @@ from collections.abc import Iterable
 from kcm.api.core_v1 import PodSpec
 from kcm.api.core_v1.pods import HostAlias
 from kcm.apimachinery import names
-from kcm.apimachinery.field_errors import Faults, forbidden, invalid, invalid_all, required
+from kcm.apimachinery.field_errors import (
+    Faults,
+    forbidden,
+    invalid,
+    invalid_all,
+    required,
+    too_long,
+)
 from kcm.kinds.validation.addresses import address
 
+_HOSTNAME_LIMIT = 64
 _MOST_SERVERS = 3
 _MOST_SEARCHES = 32
 _MOST_SEARCH_CHARACTERS = 2048
@@ -90,6 +98,22 @@ def host_ports(spec: PodSpec, path: str, *, in_pod: bool) -> Faults:
         for at, port in enumerate(container.ports or ())
         if (in_pod or port.host_port) and (port.host_port or 0) != port.container_port
     ]
+
+
+def hostname_override(spec: PodSpec, path: str) -> Faults:
+    """Checks the name that replaces hostname and subdomain inside the pod."""
+    name = spec.hostname_override
+    if name is None:
+        return []
+    others = {"setHostnameAsFQDN": spec.set_hostname_as_fqdn, "hostNetwork": spec.host_network}
+    faults = [
+        forbidden(path, f"may not be specified when {field} is true")
+        for field, is_set in others.items()
+        if is_set
+    ]
+    if len(name) > _HOSTNAME_LIMIT:
+        faults.append(too_long(path, _HOSTNAME_LIMIT))
+    return faults + invalid_all(path, name, names.subdomain_faults(name))
 
 
 def host_users(spec: PodSpec, path: str) -> Faults:

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from kcm.api.core_v1 import ContainerStatus, Pod, PodStatus
+from kcm.api.core_v1 import ContainerStatus, Pod, PodSpec, PodStatus
+from kcm.api.restarts import may_restart_all, restarts_after
 from kcm.apimachinery import names
 from kcm.apimachinery.field_errors import (
     Faults,
@@ -17,6 +18,7 @@ from kcm.apimachinery.field_errors import (
     require_unchanged,
 )
 from kcm.kinds.validation import addresses, meta
+from kcm.kinds.validation.podspec.claims import claim_statuses
 
 _SYSTEM_CONDITIONS = frozenset({"PodScheduled", "Ready", "Initialized"})
 _ONE_OF_EACH = "may specify no more than one IP for each IP family"
@@ -37,21 +39,24 @@ def update(new: Pod, old: Pod) -> Faults:
         faults += invalid_all(path, nominated, names.subdomain_faults(nominated))
     if old.status.qos_class:  # pods of earlier versions may not have it yet
         faults += require_unchanged("status.qosClass", new.status.qos_class, old.status.qos_class)
+    statuses, claims = new.status.resource_claim_statuses or (), new.spec.resource_claims or ()
+    faults += claim_statuses(statuses, claims, "status.resourceClaimStatuses")
     return faults + _transitions(new.status, old) + _addresses(new.status, old.status)
 
 
 def _transitions(new: PodStatus, old: Pod) -> Faults:
-    policy = old.spec.restart_policy
-    sidecars = {c.name for c in old.spec.init_containers or () if c.restart_policy == "Always"}
+    if may_restart_all(old.spec):
+        return []
+    before = old.status
     return [
         *_stay_terminated(
-            new.container_statuses, old.status.container_statuses, "containerStatuses", policy
+            new.container_statuses, before.container_statuses, "containerStatuses", old.spec
         ),
         *_stay_terminated(
             new.init_container_statuses,
-            [s for s in old.status.init_container_statuses or () if s.name not in sidecars],
+            before.init_container_statuses,
             "initContainerStatuses",
-            policy,
+            old.spec,
         ),
     ]
 
@@ -60,23 +65,25 @@ def _stay_terminated(
     new: Sequence[ContainerStatus] | None,
     old: Sequence[ContainerStatus] | None,
     field: str,
-    policy: str | None,
+    spec: PodSpec,
 ) -> Faults:
     """Checks that a terminated container that is not restarted stays terminated.
 
-    `policy` is the restart policy of the pod, `field` that of the statuses.
+    `field` is the field of the statuses.
     """
-    if policy == "Always":
-        return []
+    containers = {c.name: c for c in (*spec.containers, *(spec.init_containers or ()))}
+    after = {status.name: status.state for status in new or ()}
+    detail = "may not be transitioned to non-terminated state"
     faults: Faults = []
     for index, status in enumerate(old or ()):
         ended = status.state.terminated if status.state else None
-        if ended is None or (ended.exit_code != 0 and policy == "OnFailure"):
+        if ended is None or status.name not in after:
             continue
-        for after in new or ():
-            if after.name == status.name and not (after.state and after.state.terminated):
-                detail = "may not be transitioned to non-terminated state"
-                faults.append(forbidden(f"status.{field}[{index}].state", detail))
+        state, container = after[status.name], containers.get(status.name)
+        if state is not None and state.terminated is not None:
+            continue
+        if container is None or not restarts_after(container, spec, ended.exit_code):
+            faults.append(forbidden(f"status.{field}[{index}].state", detail))
     return faults
 
 

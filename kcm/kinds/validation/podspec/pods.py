@@ -28,8 +28,9 @@ from kcm.apimachinery.field_errors import (
     required,
 )
 from kcm.kinds.validation import meta
-from kcm.kinds.validation.podspec import gated, network, security, windows
+from kcm.kinds.validation.podspec import environment, gated, network, security, windows
 from kcm.kinds.validation.podspec.affinity import affinity
+from kcm.kinds.validation.podspec.claims import pod_claims
 from kcm.kinds.validation.podspec.containers import (
     containers,
     ephemeral_containers,
@@ -37,6 +38,7 @@ from kcm.kinds.validation.podspec.containers import (
     init_containers,
 )
 from kcm.kinds.validation.podspec.context import PodContext
+from kcm.kinds.validation.podspec.pod_resources import pod_resources
 from kcm.kinds.validation.podspec.resources import requirements
 from kcm.kinds.validation.podspec.spread import topology_spread
 from kcm.kinds.validation.podspec.volumes import volumes
@@ -93,6 +95,8 @@ def rules_in_annotations(annotations: Mapping[str, str], spec: PodSpec, path: st
     if MIRROR in annotations and not spec.node_name:
         detail = "must set spec.nodeName if mirror pod annotation is set"
         faults.append(invalid(f"{path}[{MIRROR}]", annotations[MIRROR], detail))
+    if MIRROR in annotations and spec.resource_claims:
+        faults.append(forbidden("", "static pods do not support resource claims"))
     cost = annotations.get(_DELETION_COST)
     if cost is not None and not _is_int32(cost):
         faults.append(invalid(f"{path}[{_DELETION_COST}]", cost, "must be a 32bit integer"))
@@ -132,10 +136,12 @@ def pod_spec(spec: PodSpec, path: str, pod_name: str | None = None) -> Faults:
     ephemeral = spec.ephemeral_containers or []
     others = [*main, *(container.name for container in init)]
     return [
-        *volumes(spec.volumes or (), f"{path}.volumes", pod_name or ""),
+        *volumes(spec.volumes or (), f"{path}.volumes", pod_name),
+        *pod_claims(spec.resource_claims or (), f"{path}.resourceClaims"),
         *containers(spec.containers, f"{path}.containers", pod),
         *init_containers(init, f"{path}.initContainers", pod, main),
         *ephemeral_containers(ephemeral, f"{path}.ephemeralContainers", pod, others),
+        *pod_resources(spec, f"{path}.resources"),
         *network.host_ports(spec, path, in_pod=pod_name is not None),
         *one_of(f"{path}.restartPolicy", spec.restart_policy, _RESTART_POLICIES),
         *one_of(f"{path}.dnsPolicy", spec.dns_policy, _DNS_POLICIES),
@@ -149,6 +155,8 @@ def pod_spec(spec: PodSpec, path: str, pod_name: str | None = None) -> Faults:
         ),
         *windows.host_process(spec, path),
         *network.host_users(spec, path),
+        *network.hostname_override(spec, f"{path}.hostnameOverride"),
+        *environment.file_volumes(spec, path),
         *_names(spec, path),
         *_numbers(spec, path),
         *tolerations(spec.tolerations or (), f"{path}.tolerations"),

@@ -6,7 +6,7 @@ pkg/apis/core/validation/validation.go, Kubernetes 1.33.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
 from kcm.api.core_v1 import ResourceRequirements
 from kcm.api.core_v1.containers import ContainerResizePolicy
@@ -31,16 +31,25 @@ _RESIZABLE = ("cpu", "memory")
 _RESIZE_POLICIES = ("NotRequired", "RestartContainer")
 
 
-def requirements(resources: ResourceRequirements, path: str) -> Faults:
+NameRule = Callable[[str, str], Faults]
+"""Checks the name of a resource, by name and path."""
+
+
+def requirements(
+    resources: ResourceRequirements,
+    path: str,
+    *,
+    name_rule: NameRule | None = None,
+) -> Faults:
     """Checks limits and requests: known names, no negative amounts, requests within limits."""
     limits, requests = resources.limits or {}, resources.requests or {}
     if not limits and not requests:
         return []
     faults: Faults = []
     for name, amount in limits.items():
-        faults += _amount(name, amount, f"{path}.limits[{name}]")
+        faults += _amount(name, amount, f"{path}.limits[{name}]", name_rule)
     for name, amount in requests.items():
-        faults += _amount(name, amount, f"{path}.requests[{name}]")
+        faults += _amount(name, amount, f"{path}.requests[{name}]", name_rule)
         faults += _within_limit(name, amount, limits, path)
     both = limits.keys() | requests.keys()
     if any(name.startswith(_HUGE_PAGES) for name in both) and not both & {"cpu", "memory"}:
@@ -48,8 +57,8 @@ def requirements(resources: ResourceRequirements, path: str) -> Faults:
     return faults
 
 
-def _amount(name: str, amount: Quantity, path: str) -> Faults:
-    faults = resource_name(name, path)
+def _amount(name: str, amount: Quantity, path: str, name_rule: NameRule | None) -> Faults:
+    faults = (name_rule or resource_name)(name, path)
     if amount.sign() < 0:
         faults.append(invalid(path, str(amount), NOT_NEGATIVE))
     if not is_native(name) and amount.nanos % 10**9:

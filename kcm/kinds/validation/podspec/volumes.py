@@ -15,6 +15,7 @@ from kcm.api.core_v1.volume_sources import (
     CSIVolumeSource,
     EmptyDirVolumeSource,
     HostPathVolumeSource,
+    ImageVolumeSource,
     NFSVolumeSource,
     PersistentVolumeClaimVolumeSource,
     SecretVolumeSource,
@@ -28,6 +29,7 @@ from kcm.apimachinery.field_errors import (
     invalid,
     invalid_all,
     not_supported,
+    one_of,
     required,
     too_long,
 )
@@ -42,10 +44,11 @@ _HOST_PATH_TYPES = (
     "Socket",
 )  # fmt: skip
 _DRIVER_LIMIT = 63
+PULL_POLICIES = ("Always", "IfNotPresent", "Never")
 
 
-def volumes(pod_volumes: Iterable[Volume], path: str, pod_name: str = "") -> Faults:
-    """Checks all volumes of a pod, or of a template, for which `pod_name` is ""."""
+def volumes(pod_volumes: Iterable[Volume], path: str, pod_name: str | None = None) -> Faults:
+    """Checks all volumes of a pod, or of a template, for which `pod_name` is None."""
     faults: Faults = []
     pod_volumes = list(pod_volumes)
     seen: set[str] = set()
@@ -70,12 +73,14 @@ def volumes(pod_volumes: Iterable[Volume], path: str, pod_name: str = "") -> Fau
     return faults
 
 
-def _sources(volume: Volume, path: str, pod_name: str) -> Faults:
+def _sources(volume: Volume, path: str, pod_name: str | None) -> Faults:
     sources = volume.sources()
     if not sources:
         return [required(path, "must specify a volume type")]
     first, *others = sorted(sources, key=lambda name: _ORDER.get(name, len(_ORDER)))
     faults = _RULES[first](sources[first], f"{path}.{first}")
+    if pod_name is not None and volume.image is not None and not volume.image.reference:
+        faults.append(required(f"{path}.image.reference"))
     for name in others:
         faults.append(forbidden(f"{path}.{name}", "may not specify more than 1 volume type"))
     if volume.ephemeral is not None and pod_name and volume.name:
@@ -176,6 +181,10 @@ def _template_metadata(metadata: ObjectMeta, path: str) -> Faults:
     return faults
 
 
+def _image(source: ImageVolumeSource, path: str) -> Faults:
+    return one_of(f"{path}.pullPolicy", source.pull_policy, PULL_POLICIES)
+
+
 # In upstream's order: of several sources of a volume the first is checked, the others are rejected.
 _RULES: dict[str, Callable[[Any, str], Faults]] = {
     "emptyDir": _empty_dir,
@@ -207,5 +216,6 @@ _RULES: dict[str, Callable[[Any, str], Faults]] = {
     "scaleIO": disks.requires("gateway", "system", "volume_name"),
     "csi": _csi,
     "ephemeral": _ephemeral,
+    "image": _image,
 }
 _ORDER = {name: place for place, name in enumerate(_RULES)}

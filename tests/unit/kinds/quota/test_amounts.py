@@ -1,13 +1,12 @@
 from __future__ import annotations
 
 from kcm.apimachinery.quantity import Quantity
-from kcm.kinds.quota.amounts import add_amounts, format_amounts, format_names, growth, only
+from kcm.kinds.quota.amounts import format_amounts, format_names, growth, only
 
 ONE, TWO = Quantity(1), Quantity(2)
 
 
 def test_arithmetic_is_by_name() -> None:
-    assert add_amounts({"a": ONE}, {"a": TWO, "b": ONE}) == {"a": Quantity(3), "b": ONE}
     assert growth({"a": TWO, "b": ONE}, {"a": ONE, "b": TWO}) == {"a": ONE, "b": Quantity(0)}
     assert only({"a": ONE, "b": TWO}, ["b", "c"]) == {"b": TWO}
 

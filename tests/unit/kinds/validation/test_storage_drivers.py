@@ -109,7 +109,12 @@ def test_a_driver_is_completed_as_upstream_does() -> None:
     assert (spec.requires_republish, spec.se_linux_mount) == (False, False)
     assert spec.fs_group_policy == "ReadWriteOnceWithFSType"
     assert spec.volume_lifecycle_modes == ["Persistent"]
-    assert spec.node_allocatable_update_period_seconds is None
+    assert spec.node_allocatable_update_period_seconds == 20
+
+
+def test_a_field_of_a_driver_whose_gate_is_off_is_dropped() -> None:
+    spec = sample(DRIVERS, spec={"preventPodSchedulingIfMissing": True}).spec
+    assert spec.prevent_pod_scheduling_if_missing is None
 
 
 # TestCSINodeValidation

@@ -217,3 +217,14 @@ def test_a_sidecar_whose_startup_probe_succeeded_lets_the_next_one_start() -> No
 def test_nothing_of_a_deleted_pod_starts_again() -> None:
     deleted = pod(deleting=NOW)
     assert not should_restart(container("main"), deleted, view("main=1"))
+
+
+def test_a_container_with_a_policy_of_its_own_starts_again_by_that() -> None:
+    ended = view("main=1 other=0")
+    restarted = pod("main", "other", policy="Never")
+    restarted.spec.containers[0].restart_policy = "OnFailure"
+    assert summarize(compute_pod_actions(restarted, ended)) == "start0"
+    failed = pod(init="i", policy="Never")
+    assert summarize(compute_pod_actions(failed, view("i=1"))) == "kill-pod"
+    (failed.spec.init_containers or [])[0].restart_policy = "OnFailure"
+    assert summarize(compute_pod_actions(failed, view("i=1"))) == "init0"

@@ -90,3 +90,11 @@ def test_the_phase_follows_from_the_containers_states(
     assert (
         compute_phase(pod("a", "b", init=init, policy=policy).spec, statuses, over=over) == expected
     )
+
+
+def test_a_pod_runs_while_a_container_starts_again_by_its_own_policy() -> None:
+    spec = pod("a", "b", policy="Never").spec
+    ended = [status("a=1"), status("b=0")]
+    assert compute_phase(spec, ended, over=False) == "Failed"
+    spec.containers[0].restart_policy = "OnFailure"
+    assert compute_phase(spec, ended, over=False) == "Running"

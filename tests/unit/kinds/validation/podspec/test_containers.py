@@ -210,6 +210,7 @@ def test_huge_pages(resources: dict[str, Any], faults: list[str]) -> None:
 
 
 def test_what_belongs_to_features_that_are_off_is_dropped() -> None:
-    assert of_container(resources={"claims": [{"name": "gpu"}]}) == []
     assert of_container(lifecycle={"stopSignal": "SIGNOPE"}) == []
-    assert of_spec(resources={"limits": {"nope": "1"}}, resourceClaims=[{"name": ""}]) == []
+    assert of_spec(schedulingGroup={"podGroupName": "-"}) == []
+    certificate = {"projected": {"sources": [{"podCertificate": {"keyType": "x"}}]}}
+    assert of_spec(volumes=[{"name": "v", **certificate}]) == []

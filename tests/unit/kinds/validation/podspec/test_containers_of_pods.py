@@ -20,6 +20,7 @@ def faults(*containers: dict[str, Any], **spec: Any) -> list[str]:
 
 
 KEY = {"name": "a", "key": "k"}
+FILE = {"volumeName": "v", "path": "a", "key": "k"}
 FIELD = {"fieldPath": "metadata.name"}
 
 
@@ -41,10 +42,6 @@ FIELD = {"fieldPath": "metadata.name"}
             {"terminationMessagePolicy": "x"},
             'terminationMessagePolicy: Unsupported value: "x": supported values: '
             '"FallbackToLogsOnError", "File"',
-        ),
-        (
-            {"restartPolicy": "Always"},
-            "restartPolicy: Forbidden: may not be set for non-init containers",
         ),
         ({"ports": [{}]}, "ports[0].containerPort: Required value"),
         (
@@ -80,7 +77,19 @@ FIELD = {"fieldPath": "metadata.name"}
         (
             {"env": [{"name": "a", "valueFrom": {}}]},
             'env[0].valueFrom: Invalid value: "": must specify one of: `fieldRef`, '
-            "`resourceFieldRef`, `configMapKeyRef` or `secretKeyRef`",
+            "`resourceFieldRef`, `configMapKeyRef`, `secretKeyRef` or `fileKeyRef`",
+        ),
+        (
+            {"env": [{"name": "a", "valueFrom": {"fileKeyRef": {**FILE, "key": ""}}}]},
+            "env[0].valueFrom.fileKeyRef.key: Required value",
+        ),
+        (
+            {"env": [{"name": "a", "valueFrom": {"fileKeyRef": {**FILE, "path": "../a"}}}]},
+            "env[0].valueFrom.fileKeyRef.path: Invalid value: \"../a\": must not contain '..'",
+        ),
+        (
+            {"env": [{"name": "a", "valueFrom": {"fileKeyRef": {**FILE, "volumeName": "w"}}}]},
+            'env[0].valueFrom.fileKeyRef.volumeName: Not found: "w"',
         ),
         (
             {"env": [{"name": "a", "value": "b", "valueFrom": {"secretKeyRef": KEY}}]},
@@ -222,8 +231,4 @@ def test_only_sidecars_may_have_probes_among_init_containers() -> None:
     assert faults(initContainers=[init]) == [
         "spec.initContainers[0].livenessProbe: Forbidden: may not be set for init containers "
         "without restartPolicy=Always"
-    ]
-    assert faults(initContainers=[{"name": "i", "image": "i", "restartPolicy": "Never"}]) == [
-        'spec.initContainers[0].restartPolicy: Unsupported value: "Never": supported values: '
-        '"Always"'
     ]

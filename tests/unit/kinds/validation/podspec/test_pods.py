@@ -109,6 +109,18 @@ def test_a_bad_spec_is_explained_in_upstreams_words(spec: dict[str, Any], fault:
     ("spec", "beginning"),
     [
         ({"nodeName": "N"}, 'spec.nodeName: Invalid value: "N": a lowercase RFC 1123 subdomain'),
+        (
+            {"hostnameOverride": "-"},
+            'spec.hostnameOverride: Invalid value: "-": a lowercase RFC 1123 subdomain',
+        ),
+        (
+            {"hostnameOverride": "a", "setHostnameAsFQDN": True},
+            "spec.hostnameOverride: Forbidden: may not be specified when setHostnameAsFQDN is true",
+        ),
+        (
+            {"hostnameOverride": "a", "hostNetwork": True},
+            "spec.hostnameOverride: Forbidden: may not be specified when hostNetwork is true",
+        ),
         ({"hostname": "a.b"}, 'spec.hostname: Invalid value: "a.b": a lowercase RFC 1123 label'),
         ({"serviceAccountName": "_"}, 'spec.serviceAccountName: Invalid value: "_"'),
         ({"nodeSelector": {"a b": "c"}}, 'spec.nodeSelector: Invalid value: "a b": name part'),

@@ -160,8 +160,10 @@ def test_volumes_that_are_right_pass(source: dict[str, Any]) -> None:
         ({"ephemeral": {"volumeClaimTemplate": {"metadata": {"name": "x"}, "spec": {
             "accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1"}}}}}},
          "ephemeral.volumeClaimTemplate.metadata.name: Forbidden: cannot be set"),
-        ({"image": {"reference": "i"}},
-         "spec.volumes[0]: Required value: must specify a volume type"),
+        ({"image": {}}, "image.reference: Required value"),
+        ({"image": {"reference": "i", "pullPolicy": "Often"}},
+         'image.pullPolicy: Unsupported value: "Often": supported values: "Always", '
+         '"IfNotPresent", "Never"'),
     ],
 )  # fmt: skip
 def test_a_wrong_volume_is_explained_in_upstreams_words(source: dict[str, Any], fault: str) -> None:

@@ -1,0 +1,109 @@
+"""Validation of a pod's resource claims, of the names by which containers use them, and of their
+statuses.
+
+Source: validatePodResourceClaims, validateResourceClaimNames and validatePodResourceClaimStatuses
+in pkg/apis/core/validation/validation.go, Kubernetes 1.36.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable
+
+from kcm.api.core_v1.containers import ResourceClaim
+from kcm.api.core_v1.pods import PodResourceClaim, PodResourceClaimStatus
+from kcm.apimachinery import names
+from kcm.apimachinery.field_errors import (
+    Faults,
+    duplicate,
+    invalid,
+    invalid_all,
+    not_found,
+    required,
+)
+from kcm.errors import FieldError
+
+
+def pod_claims(claims: Iterable[PodResourceClaim], path: str) -> Faults:
+    faults: Faults = []
+    seen: set[str] = set()
+    for index, claim in enumerate(claims):
+        where = f"{path}[{index}]"
+        if not claim.name:
+            faults.append(required(f"{where}.name"))
+        elif claim.name in seen:
+            faults.append(duplicate(f"{where}.name", claim.name))
+        else:
+            faults += invalid_all(f"{where}.name", claim.name, names.label_faults(claim.name))
+        seen.add(claim.name)
+        faults += _source(claim, where)
+    return faults
+
+
+def _source(claim: PodResourceClaim, path: str) -> Faults:
+    both = {
+        "resourceClaimName": claim.resource_claim_name,
+        "resourceClaimTemplateName": claim.resource_claim_template_name,
+    }
+    given = {field: name for field, name in both.items() if name is not None}
+    faults: Faults = []
+    if len(given) > 1:
+        detail = (
+            "at most one of `resourceClaimName` or `resourceClaimTemplateName` may be specified"
+        )
+        faults.append(invalid(path, claim, detail))
+    elif not given:
+        detail = "must specify one of: `resourceClaimName`, `resourceClaimTemplateName`"
+        faults.append(invalid(path, claim, detail))
+    for field, name in given.items():
+        faults += invalid_all(f"{path}.{field}", name, names.subdomain_faults(name))
+    return faults
+
+
+def container_claims(
+    claims: Iterable[ResourceClaim], path: str, pod_names: Collection[str]
+) -> Faults:
+    """Checks that a container uses claims of the pod, and each of them, or request, once."""
+    faults: Faults = []
+    used: set[tuple[str, str]] = set()
+    for index, claim in enumerate(claims):
+        where = f"{path}[{index}]"
+        name, request = claim.name, claim.request or ""
+        if not name:
+            faults.append(required(where))
+            continue
+        if request:
+            faults += invalid_all(f"{where}.request", request, names.label_faults(request))
+        if (name, "") in used or (not request and any(one == name for one, _ in used)):
+            faults.append(duplicate(where, name))
+        elif (name, request) in used:
+            faults.append(duplicate(where, f"{name}/{request}"))
+        used.add((name, request))
+        if name not in pod_names:
+            faults.append(_unknown(where, name, pod_names))
+    return faults
+
+
+def _unknown(path: str, name: str, pod_names: Collection[str]) -> FieldError:
+    rest = f": {', '.join(sorted(pod_names))}" if pod_names else " which is empty"
+    return not_found(path, name, f"must be one of the names in pod.spec.resourceClaims{rest}")
+
+
+def claim_statuses(
+    statuses: Iterable[PodResourceClaimStatus], claims: Iterable[PodResourceClaim], path: str
+) -> Faults:
+    """Checks the names of the claims that were made for a pod."""
+    faults: Faults = []
+    present = {claim.name for claim in claims}
+    seen: set[str] = set()
+    for index, status in enumerate(statuses):
+        where = f"{path}[{index}]"
+        if status.name not in present:
+            detail = "must match the name of an entry in `spec.resourceClaims`"
+            faults.append(invalid(f"{where}.name", status.name, detail))
+        if status.name in seen:
+            faults.append(duplicate(f"{where}.name", status.name))
+        seen.add(status.name)
+        if status.resource_claim_name is not None:
+            at, name = f"{where}.resourceClaimName", status.resource_claim_name
+            faults += invalid_all(at, name, names.subdomain_faults(name))
+    return faults
