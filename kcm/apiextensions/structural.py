@@ -15,14 +15,20 @@ from collections.abc import Iterator
 from typing import Any
 
 from kcm.api.custom.structural_schema import Json, parse
-from kcm.apiextensions import defaulting, keywords, patterns, pruning, validating
-from kcm.apiextensions.cel import expressions
+from kcm.apiextensions import (
+    defaulting,
+    keywords,
+    list_types,
+    patterns,
+    pruning,
+    rule_checks,
+    validating,
+)
 from kcm.apimachinery.field_errors import Faults, forbidden, invalid, not_supported, required
 from kcm.errors import FieldError
 
 _MOST_CLASSES = 5_000  # Unicode classes (\p) in all patterns of a schema; each takes 0.1 ms to read
 _TYPES = ("array", "boolean", "integer", "number", "object", "string")
-_LIST_TYPES = ("atomic", "map", "set")
 _MAP_TYPES = ("atomic", "granular")
 _NOT_SUPPORTED = (
     "id",
@@ -33,15 +39,13 @@ _NOT_SUPPORTED = (
     "$ref",
 )
 _JUNCTORS = ("allOf", "anyOf", "oneOf")
+_OF_OBJECTS = ("apiVersion", "kind", "metadata")
 _PREFIX = "x-kubernetes-"
 _WHERE = {
     "root": "must not be empty at the root",
     "item": "must not be empty for specified array items",
     "field": "must not be empty for specified object fields",
 }
-_REASONS = (
-    "FieldValueInvalid", "FieldValueForbidden", "FieldValueRequired", "FieldValueDuplicate",
-)  # fmt: skip
 
 
 def check(schema: Any, path: str) -> Faults:
@@ -52,40 +56,66 @@ def check(schema: Any, path: str) -> Faults:
         if json.dumps(schema).lower().count(r"\\p") > _MOST_CLASSES:
             detail = f"must not have more than {_MOST_CLASSES} classes of Unicode in its patterns"
             return [invalid(path, "", detail)]
-        return list(_node(schema, path, "root"))
+        return list(_node(schema, path, "root", ""))
     except (AttributeError, TypeError, ValueError, RecursionError) as error:
         return [invalid(path, "", f"the schema cannot be read: {error}")]
 
 
-def _node(schema: Json, path: str, level: str) -> Iterator[FieldError]:
+def _node(schema: Json, path: str, level: str, within: str) -> Iterator[FieldError]:
+    """Yields the faults of a schema. `within` is `meta` below the type and metadata of an object,
+    `values` below the values of a map there, or "".
+    """
     if faults := list(keywords.faults(schema, path)):
         yield from faults  # further checks would fail on them
         return
     yield from _standard(schema, path)
     yield from _type(schema, path, level)
-    yield from _extensions(schema, path)
+    yield from _extensions(schema, path, level)
     yield from _values(schema, path)
-    yield from _default(schema, path, level)
+    if within == "values" and schema.get("default") is not None:
+        detail = "must not be set inside additionalProperties applying to object metadata"
+        yield forbidden(f"{path}.default", detail)
+    else:
+        yield from _default(schema, path, level)
+    if within and schema.get(f"{_PREFIX}embedded-resource"):
+        detail = "must not be used inside of resource meta"
+        yield forbidden(f"{path}.{_PREFIX}embedded-resource", detail)
     if level == "root" or schema.get(f"{_PREFIX}embedded-resource"):
         yield from _metadata(schema, path, level)
+    yield from _additional(schema, path, level)
+    yield from _inner(schema, path, level, within)
+
+
+def _additional(schema: Json, path: str, level: str) -> Iterator[FieldError]:
     properties, extra = schema.get("properties") or {}, schema.get("additionalProperties")
-    if extra is not None:
-        if level == "root":
-            yield forbidden(f"{path}.additionalProperties", "must not be used at the root")
-        if extra is False:
-            yield forbidden(f"{path}.additionalProperties", "must not be set to false")
-        if properties:
-            yield forbidden(
-                f"{path}.additionalProperties",
-                "additionalProperties and properties are mutual exclusive",
-            )
+    if extra is None:
+        return
+    if level == "root":
+        yield forbidden(f"{path}.additionalProperties", "must not be used at the root")
+    if schema.get(f"{_PREFIX}embedded-resource"):
+        detail = "must not be used if x-kubernetes-embedded-resource is set"
+        yield forbidden(f"{path}.additionalProperties", detail)
+    if extra is False:
+        yield forbidden(f"{path}.additionalProperties", "must not be set to false")
+    if properties and extra is not True:
+        yield forbidden(
+            f"{path}.additionalProperties",
+            "additionalProperties and properties are mutual exclusive",
+        )
+
+
+def _inner(schema: Json, path: str, level: str, within: str) -> Iterator[FieldError]:
+    """Yields the faults of the schemas below one."""
+    properties, extra = schema.get("properties") or {}, schema.get("additionalProperties")
+    is_object = level == "root" or schema.get(f"{_PREFIX}embedded-resource")
     for name, inner in properties.items():
         if not (level == "root" and name == "metadata"):
-            yield from _node(inner, f"{path}.properties[{name}]", "field")
+            inside = within or ("meta" if is_object and name in _OF_OBJECTS else "")
+            yield from _node(inner, f"{path}.properties[{name}]", "field", inside)
     if isinstance(extra, dict):
-        yield from _node(extra, f"{path}.additionalProperties", "field")
+        yield from _node(extra, f"{path}.additionalProperties", "field", within and "values")
     if isinstance(schema.get("items"), dict):
-        yield from _node(schema["items"], f"{path}.items", "item")
+        yield from _node(schema["items"], f"{path}.items", "item", within)
 
 
 def _standard(schema: Json, path: str) -> Iterator[FieldError]:
@@ -133,7 +163,7 @@ def _type(schema: Json, path: str, level: str) -> Iterator[FieldError]:
         yield required(f"{path}.items", "must be specified")
 
 
-def _extensions(schema: Json, path: str) -> Iterator[FieldError]:
+def _extensions(schema: Json, path: str, level: str) -> Iterator[FieldError]:
     kept = schema.get(f"{_PREFIX}preserve-unknown-fields")
     if kept is False:
         yield invalid(
@@ -144,7 +174,7 @@ def _extensions(schema: Json, path: str) -> Iterator[FieldError]:
         for name in ("preserve-unknown-fields", "embedded-resource"):
             if schema.get(f"{_PREFIX}{name}"):
                 yield invalid(f"{path}.{_PREFIX}{name}", True, detail)
-    yield from _list_type(schema, path)
+    yield from list_types.check(schema, path)
     map_type = schema.get(f"{_PREFIX}map-type")
     if map_type:
         if schema.get("type") != "object":
@@ -155,64 +185,11 @@ def _extensions(schema: Json, path: str) -> Iterator[FieldError]:
             )
         if map_type not in _MAP_TYPES:
             yield not_supported(f"{path}.{_PREFIX}map-type", map_type, _MAP_TYPES)
-    for index, rule in enumerate(schema.get(f"{_PREFIX}validations") or ()):
-        yield from _rule(rule, f"{path}.{_PREFIX}validations[{index}]")
-
-
-def _list_type(schema: Json, path: str) -> Iterator[FieldError]:
-    list_type, keys = schema.get(f"{_PREFIX}list-type"), schema.get(f"{_PREFIX}list-map-keys")
-    if list_type and schema.get("type") != "array":
-        detail = "must be array if x-kubernetes-list-type is set"
-        yield invalid(f"{path}.type", schema.get("type") or "", detail)
-    if list_type and list_type not in _LIST_TYPES:
-        yield not_supported(f"{path}.{_PREFIX}list-type", list_type, _LIST_TYPES)
-    where = f"{path}.{_PREFIX}list-map-keys"
-    if keys and list_type != "map":
-        detail = "must be map if x-kubernetes-list-map-keys is non-empty"
-        yield invalid(f"{path}.{_PREFIX}list-type", list_type, detail)
-    if list_type != "map":
-        return
-    if not keys:
-        yield required(where, "must not be empty if x-kubernetes-list-type is map")
-        return
-    items = schema.get("items") or {}
-    if items.get("type") != "object":
-        detail = "must be object if parent array's x-kubernetes-list-type is map"
-        yield invalid(f"{path}.items.type", items.get("type"), detail)
-    known = items.get("properties") or {}
-    for index, key in enumerate(keys):
-        if key not in known:
-            detail = "entries must all be names of item properties"
-            yield invalid(f"{where}[{index}]", key, detail)
-        elif key not in (items.get("required") or ()) and "default" not in known[key]:
-            detail = (
-                "this property is in x-kubernetes-list-map-keys, so it must have a default or "
-                "be a required property"
-            )
-            yield required(f"{path}.items.properties[{key}].default", detail)
-
-
-def _rule(rule: Any, path: str) -> Iterator[FieldError]:
-    text = str(rule.get("rule") or "")
-    if not text.strip():
-        yield required(f"{path}.rule", "rule is not specified")
-        return
-    for name in ("rule", "messageExpression"):
-        if rule.get(name):
-            compiled_rule = expressions.compile_expression(
-                str(rule[name]), bool(rule.get("optionalOldSelf"))
-            )
-            if compiled_rule.error:
-                detail = f"{name} compilation failed: {compiled_rule.error}"
-                yield invalid(f"{path}.{name}", rule[name], detail)
-    message = rule.get("message")
-    if message and "\n" in message:
-        yield invalid(f"{path}.message", message, "message must not contain line breaks")
-    if "\n" in text.strip() and not message and not rule.get("messageExpression"):
-        yield required(f"{path}.message", "message must be specified if rule contains line breaks")
-    reason = rule.get("reason")
-    if reason and reason not in _REASONS:
-        yield not_supported(f"{path}.reason", reason, _REASONS)
+    if rules := schema.get(f"{_PREFIX}validations"):
+        node = parse(schema)
+        for index, rule in enumerate(rules):
+            where = f"{path}.{_PREFIX}validations[{index}]"
+            yield from rule_checks.check(rule, where, node, root=level == "root")
 
 
 def _default(schema: Json, path: str, level: str) -> Iterator[FieldError]:
@@ -226,7 +203,7 @@ def _default(schema: Json, path: str, level: str) -> Iterator[FieldError]:
     dropped: list[str] = []
     pruning.prune(value, parsed, "", dropped)
     if dropped:
-        yield invalid(f"{path}.default", value, "must be pruned")
+        yield invalid(f"{path}.default", value, "must not have unknown fields")
     filled = defaulting.default(value, parsed)
     yield from validating.validate(filled, schema, f"{path}.default")
 

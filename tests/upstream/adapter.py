@@ -18,6 +18,7 @@ from kcm.api import codec
 from kcm.api.core_v1 import PersistentVolume, Pod
 from kcm.api.custom import structural_schema
 from kcm.api.scheme import BUILT_IN, Resource
+from kcm.apiextensions import structural
 from kcm.apiextensions.cel import rules as cel_rules
 from kcm.apimachinery.base import Model
 from kcm.apimachinery.labels import Selector
@@ -307,7 +308,10 @@ def judge_definition(new: Json, old: Json) -> Verdict:
 
 
 def check_rules(schema: Json, obj: Json, old: Json) -> list[str]:
-    """Returns the faults that the rules of a schema find in an object."""
+    """Returns the faults of the rules of a schema, or else those that they find in an object."""
+    wrong = [str(fault) for fault in structural.check(schema, "schema")]
+    if faults := [fault for fault in wrong if "compilation failed" in fault]:
+        return faults
     return [str(fault) for fault in cel_rules.check(structural_schema.parse(schema), obj, old, [])]
 
 

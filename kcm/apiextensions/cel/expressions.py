@@ -48,6 +48,11 @@ def available() -> bool:
 _BIND = "cel.bind(oldSelf, size(oldSelfs) == 0 ? optional.none() : optional.of(oldSelfs[0]), "
 
 
+def bind_old(text: str) -> str:
+    """Returns an expression in which oldSelf is an optional, for rules with optionalOldSelf."""
+    return f"{_BIND}{text})"
+
+
 @lru_cache(maxsize=2048)
 def compile_expression(text: str, optional_old: bool = False) -> CompiledExpression:
     """Returns the compiled expression.
@@ -59,9 +64,7 @@ def compile_expression(text: str, optional_old: bool = False) -> CompiledExpress
         return CompiledExpression(unsupported="the library for CEL")
     try:
         with _LOCK:  # the environment may not be thread-safe
-            return CompiledExpression(
-                environment.compile(f"{_BIND}{text})" if optional_old else text)
-            )
+            return CompiledExpression(environment.compile(bind_old(text) if optional_old else text))
     except RuntimeError as error:
         return CompiledExpression(error=_first(str(error)))
 

@@ -19,8 +19,8 @@ from typing import Any
 from kcm.api.custom.structural_schema import MISSING, Json, StructuralSchema
 from kcm.apiextensions.cel import budget, expressions
 from kcm.apiextensions.cel.lanes import Lanes
-from kcm.apiextensions.cel.values import to_cel
-from kcm.apimachinery.field_errors import Faults, invalid
+from kcm.apiextensions.cel.values import in_order_of, to_cel
+from kcm.apimachinery.field_errors import Faults, duplicate, invalid, invalid_without_value
 from kcm.errors import FieldError
 
 _BLOCKING = frozenset({"Unsupported value", "Required value", "Too long", "Too many"})
@@ -93,12 +93,12 @@ class _Checker:
         new, old = values
         variables = {"self": to_cel(new, schema, root=root)}
         if old is not MISSING:
-            variables["oldSelf"] = to_cel(old, schema, root=root)
+            variables["oldSelf"] = to_cel(in_order_of(old, new, schema), schema, root=root)
         size = budget.size(variables)
         self._left -= time.thread_time() - began
         for rule in schema.rules:
             if not self._ended:
-                yield from self._rule(rule, schema, variables, size, path)
+                yield from self._rule(rule, schema, variables, size, path, new=new)
 
     def _rule(
         self,
@@ -107,6 +107,8 @@ class _Checker:
         variables: dict[str, Any],
         size: tuple[int, int],
         path: str,
+        *,
+        new: Any,
     ) -> Iterator[FieldError]:
         text = str(rule.get("rule") or "")
         optional = bool(rule.get("optionalOldSelf"))
@@ -118,16 +120,16 @@ class _Checker:
         outcome = self._evaluate(text, given, size, optional)
         if outcome.unchecked or outcome.value is True:
             return
-        if outcome.exhausted:
-            detail = _EXHAUSTED
-        else:
-            detail = outcome.error or self._message(rule, text, given, size, optional)
+        if outcome.exhausted or outcome.error:
+            yield invalid(path or "<nil>", schema.type, outcome.error or _EXHAUSTED)
+            return
+        detail = self._message(rule, text, given, size, optional)
+        if self._ended:
+            yield invalid(path or "<nil>", schema.type, detail)
+            return
         where = path + str(rule.get("fieldPath") or "")
-        where = where if path else where.removeprefix(".")
-        kind = _TYPES.get(str(rule.get("reason") or ""), "Invalid value")
-        if outcome.exhausted:
-            where, kind = path, "Invalid value"
-        yield FieldError(kind, where or "<nil>", schema.type or "object", detail)
+        where = (where if path else where.removeprefix(".")) or "<nil>"
+        yield _broken(str(rule.get("reason") or ""), where, new, detail)
 
     def _message(
         self,
@@ -164,6 +166,16 @@ class _Checker:
             self._left -= outcome.spent
         self._ended = self._ended or outcome.exhausted
         return outcome
+
+
+def _broken(reason: str, path: str, value: Any, detail: str) -> FieldError:
+    """Returns the fault of a broken rule. Values are shown unless they are objects or lists."""
+    kind = _TYPES.get(reason, "Invalid value")
+    if kind == "Duplicate value":
+        return duplicate(path, value)
+    if kind == "Invalid value" and isinstance(value, dict | list):
+        return invalid_without_value(path, detail)
+    return FieldError(kind, path, value, detail)
 
 
 def _by_key(old: Any, schema: StructuralSchema) -> dict[Any, Any]:

@@ -3,6 +3,7 @@
 - Functions of ours cannot return optionals. `format.named` and `validate` return a list of one
   value or none, and `[?0]` behind their calls makes an optional of it.
 - The library knows the macro `exists_one` with two variables as `existsOne` only.
+- Its `getMilliseconds` gives what a duration has beyond its seconds, and Kubernetes' all of it.
 
 An expression without these stays as it is.
 """
@@ -12,7 +13,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-_WORTHWHILE = re.compile(r"\b(?:validate|named|exists_one)\s*\(")
+_WORTHWHILE = re.compile(r"\b(?:validate|named|exists_one|getMilliseconds)\s*\(")
 _TOKEN = re.compile(
     r"""
     //[^\n]*
@@ -26,6 +27,7 @@ _TOKEN = re.compile(
     re.VERBOSE | re.DOTALL,
 )
 _LONGEST = 100_000  # characters; the library refuses longer expressions
+MILLISECONDS = "getAllMilliseconds"
 _OPTIONAL = "[?0]"
 _OPENING, _CLOSING = frozenset("([{"), frozenset(")]}")
 _ONE_VARIABLE = 1  # commas between the arguments of a macro with one variable
@@ -64,7 +66,7 @@ def spell_out(text: str) -> str:
 def _find_called(before: list[str]) -> str:
     """Returns the name of the function that is called behind these tokens, "" for others."""
     match before:
-        case [*_, ".", ("validate" | "exists_one") as name]:
+        case [*_, ".", ("validate" | "exists_one" | "getMilliseconds") as name]:
             return name
         case [".", "format", ".", "named"]:
             return ""
@@ -79,3 +81,5 @@ def _close(bracket: _Bracket, tokens: list[str], at: int) -> None:
         tokens[at] += _OPTIONAL
     elif bracket.called == "exists_one" and bracket.commas > _ONE_VARIABLE:
         tokens[bracket.at] = "existsOne"
+    elif bracket.called == "getMilliseconds":
+        tokens[bracket.at] = MILLISECONDS

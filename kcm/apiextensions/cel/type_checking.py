@@ -14,6 +14,7 @@ from __future__ import annotations
 import re
 import threading
 from collections.abc import Iterator
+from dataclasses import replace
 from functools import lru_cache
 from typing import Any
 
@@ -21,18 +22,42 @@ from kcm.api.custom.kinds import CustomObject, CustomResource
 from kcm.api.custom.structural_schema import StructuralSchema
 from kcm.api.scheme import Resource
 from kcm.apiextensions import structure
-from kcm.apiextensions.cel.values import escape_name
+from kcm.apiextensions.cel.expressions import bind_old
+from kcm.apiextensions.cel.values import describes_itself, spell_names
 from kcm.apiextensions.structure import Shape, Struct
 from kcm.apimachinery.base import Model
 from kcm.apimachinery.meta_v1 import KubeObject
 
 _MOST_MESSAGES = 2000
+_MOST_FIELDS = 100_000  # of a message; the numbers beyond are those of second names
 _PACKAGE = "kcm.checked"
 _OWN_NAME = re.compile(rf"{re.escape(_PACKAGE)}\.([A-Za-z]+)\d+")  # DeploymentSpec of the kind's
 _ANY, _MOMENT = ".google.protobuf.Value", ".google.protobuf.Timestamp"
-_REAL, _WHOLE, _TRUTH, _TEXT, _MESSAGE = 1, 3, 8, 9, 11  # numbers of types in descriptor.proto
+_REAL, _WHOLE, _TRUTH, _TEXT, _MESSAGE, _BYTES = (
+    1,
+    3,
+    8,
+    9,
+    11,
+    12,
+)  # numbers of types in descriptor.proto
 _OPTIONAL, _REPEATED = 1, 3  # numbers of labels
 _OF_SHAPE = {"string": _TEXT, "quantity": _TEXT, "integer": _WHOLE, "boolean": _TRUTH}
+_OF_FORMAT = {
+    "byte": (_BYTES, ""),
+    "duration": (_MESSAGE, ".google.protobuf.Duration"),
+    "date": (_MESSAGE, _MOMENT),
+    "date-time": (_MESSAGE, _MOMENT),
+}
+_SIGNATURES = {
+    (_TEXT, ""): "string",
+    (_WHOLE, ""): "int",
+    (_TRUTH, ""): "bool",
+    (_REAL, ""): "double",
+    (_BYTES, ""): "bytes",
+    (_MESSAGE, _MOMENT): "google.protobuf.Timestamp",
+    (_MESSAGE, ".google.protobuf.Duration"): "google.protobuf.Duration",
+}
 _OF_SCHEMA = {"string": _TEXT, "integer": _WHOLE, "boolean": _TRUTH, "number": _REAL}
 _UNTYPED = ("request", "namespaceObject", "variables", "authorizer")
 _LOCK = threading.Lock()
@@ -52,9 +77,48 @@ def find_type_error(text: str, kind: Resource, params: Resource | None) -> str:
         with _LOCK:  # the environment may not be thread-safe
             environment.compile(text)
     except (RuntimeError, ValueError, TypeError) as error:
-        message = str(error).strip().removeprefix("INVALID_ARGUMENT: ")
-        return _OWN_NAME.sub(r"\1", message.removesuffix(" [INVALID_ARGUMENT]"))
+        return _read_error(error)
     return ""
+
+
+def find_rule_type(
+    text: str, schema: StructuralSchema, *, root: bool, optional_old: bool
+) -> tuple[str, str]:
+    """Returns the type of an expression's value, such as BOOL or DYN, and what is wrong with the
+    expression, "" if nothing is.
+
+    It is part of a rule of a custom kind's schema: `self` and `oldSelf` have the type of the node
+    `schema`. Without the library, the type is DYN.
+    """
+    environment = _rule_environment(schema, root)
+    if environment is None:
+        return "DYN", ""
+    try:
+        with _LOCK:
+            program = environment.compile(bind_old(text) if optional_old else text)
+    except (RuntimeError, ValueError, TypeError) as error:
+        return "", _read_error(error)
+    return str(program.return_type().name()), ""
+
+
+def _read_error(error: Exception) -> str:
+    message = str(error).strip().removeprefix("INVALID_ARGUMENT: ")
+    return _OWN_NAME.sub(r"\1", message.removesuffix(" [INVALID_ARGUMENT]"))
+
+
+@lru_cache(maxsize=1)  # for all rules of a node
+def _rule_environment(schema: StructuralSchema, root: bool) -> Any:
+    try:
+        from kcm.apiextensions.cel import cel_environment  # noqa: PLC0415 - loads 16 MB
+    except ImportError:
+        return None
+    pool = _Descriptions()
+    own = pool.describe(with_object_fields(schema) if root else schema)
+    variables = {"self": own, "oldSelf": own, "oldSelfs": f"list<{own}>"}
+    try:
+        return cel_environment.make_typed(pool.build(), variables, ())
+    except (RuntimeError, TypeError, ValueError):  # a schema that protobuf cannot express
+        return cel_environment.make()
 
 
 def _environment(kind: Resource, params: Resource | None) -> Any:
@@ -82,10 +146,10 @@ class _Descriptions:
         from google.protobuf import descriptor_pb2  # noqa: PLC0415 - comes with the library
 
         self._file = descriptor_pb2.FileDescriptorProto(
-            name="kcm/checked.proto", package=_PACKAGE, syntax="proto3"
+            name="kcm/checked.proto", package=_PACKAGE, syntax="proto2"
         )
         self._file.dependency.extend(
-            ["google/protobuf/struct.proto", "google/protobuf/timestamp.proto"]
+            [f"google/protobuf/{name}.proto" for name in ("duration", "struct", "timestamp")]
         )
         self._names: dict[int, str] = {}
         self._kept: list[Struct] = []  # so that their ids stay theirs
@@ -97,6 +161,16 @@ class _Descriptions:
         while self._waiting:
             self._describe(*self._waiting.pop())
         return name
+
+    def describe(self, schema: StructuralSchema) -> str:
+        """Returns the type of a value, such as `list<string>`, and describes all structs in it."""
+        item, is_map = _item(schema)
+        if item is not None and isinstance(item, StructuralSchema):
+            inner = self.describe(item)
+            return f"map<string, {inner}>" if is_map else f"list<{inner}>"
+        if schema.type == "object" and not schema.int_or_string:
+            return self.add(with_object_fields(schema) if schema.embedded else schema)
+        return _SIGNATURES.get(_simple_type(schema) or (_MESSAGE, _ANY), "dyn")
 
     def build(self) -> Any:
         """Returns the pool of all messages, with those of protobuf that they use."""
@@ -137,12 +211,13 @@ class _Descriptions:
     def _describe(self, struct: Struct, message: Any) -> None:
         taken: set[str] = set()
         for number, (name, shape) in enumerate(_fields(struct), 1):
-            escaped = escape_name(name)
-            title = _entry_title(escaped)
-            if not escaped.isidentifier() or not escaped.isascii() or title in taken:
+            if isinstance(shape, StructuralSchema) and not _is_exposed(shape):
                 continue
-            taken.add(title)
-            self._field(message, escaped, number, shape)
+            for which, spelling in enumerate(spell_names(name)):
+                title = _entry_title(spelling) if _item(shape)[1] else spelling
+                if spelling.isidentifier() and spelling.isascii() and title not in taken:
+                    taken.add(title)
+                    self._field(message, spelling, which * _MOST_FIELDS + number, shape)
 
     def _field(self, message: Any, name: str, number: int, shape: Shape | StructuralSchema) -> None:
         label, (kind, of) = _OPTIONAL, self._type(shape)
@@ -171,15 +246,46 @@ class _Descriptions:
         return _MESSAGE, _ANY
 
     def _type_of_schema(self, schema: StructuralSchema) -> tuple[int, str]:
-        if schema.int_or_string or schema.preserve or schema.nullable:
-            return _MESSAGE, _ANY
-        if schema.type in _OF_SCHEMA and not schema.raw.get("format"):
-            return _OF_SCHEMA[schema.type], ""
-        if schema.type == "integer":
-            return _WHOLE, ""
-        if schema.type == "object" and schema.properties:
-            return _MESSAGE, f".{self._message(schema)}"
+        if (simple := _simple_type(schema)) is not None:
+            return simple
+        if schema.type == "object" and _item(schema)[0] is None and not schema.int_or_string:
+            described = with_object_fields(schema) if schema.embedded else schema
+            return _MESSAGE, f".{self._message(described)}"
         return _MESSAGE, _ANY
+
+
+def with_object_fields(schema: StructuralSchema) -> StructuralSchema:
+    """Returns the schema of an object with what all objects have, and rules may read."""
+    if describes_itself(schema):
+        return schema
+    text = StructuralSchema({}, type="string")
+    metadata = StructuralSchema({}, type="object", properties={"name": text, "generateName": text})
+    more = {"kind": text, "apiVersion": text, "metadata": metadata}
+    return replace(schema, properties={**schema.properties, **more})
+
+
+def _is_exposed(schema: StructuralSchema) -> bool:
+    """Reports whether rules may read a value. Those of which the schema gives no type they may not.
+
+    Source: SchemaDeclType in staging/src/k8s.io/apiserver/pkg/cel/common/schemas.go.
+    """
+    if schema.int_or_string:
+        return True
+    if schema.type == "array":
+        return schema.items is not None and _is_exposed(schema.items)
+    if schema.type == "object" and schema.additional is not None:
+        return _is_exposed(schema.additional)
+    return bool(schema.type)
+
+
+def _simple_type(schema: StructuralSchema) -> tuple[int, str] | None:
+    """Returns the number of the type of a value that is neither object nor list, or None."""
+    if schema.int_or_string:
+        return None
+    if schema.type == "string":
+        return _OF_FORMAT.get(str(schema.raw.get("format") or ""), (_TEXT, ""))
+    number = _OF_SCHEMA.get(schema.type)
+    return None if number is None else (number, "")
 
 
 def _entry_title(name: str) -> str:
@@ -202,9 +308,9 @@ def _item(shape: Shape | StructuralSchema) -> tuple[Shape | StructuralSchema | N
     An item that is a list or map itself is of any type.
     """
     if isinstance(shape, StructuralSchema):
-        if shape.type == "array" and shape.items is not None and not shape.nullable:
+        if shape.type == "array" and shape.items is not None:
             return shape.items, False
-        is_map = shape.type == "object" and not shape.properties and not shape.nullable
+        is_map = shape.type == "object" and shape.additional is not None
         return (shape.additional, True) if is_map else (None, False)
     if shape.kind in ("list", "map"):
         return shape.item, shape.kind == "map"

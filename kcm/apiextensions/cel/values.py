@@ -6,6 +6,7 @@ Source: staging/src/k8s.io/apiserver/pkg/cel/{escaping,common/values}.go, Kubern
 from __future__ import annotations
 
 import base64
+import json
 import re
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime, timedelta
@@ -53,11 +54,12 @@ def _map(value: dict[str, Any], schema: StructuralSchema | None, *, root: bool) 
         return {name: to_cel(inner, None) for name, inner in value.items()}
     converted: dict[str, Any] = {}
     for name, inner in value.items():
-        if name == "metadata" and (root or schema.embedded):
+        if name == "metadata" and (root or schema.embedded) and not describes_itself(schema):
             converted[name] = {n: inner[n] for n in _META if n in inner}
         elif name in schema.properties:
-            if inner is not None or schema.properties[name].nullable:
-                converted[escape_name(name)] = to_cel(inner, schema.properties[name])
+            if inner is not None:  # as upstream, a field that is null is absent
+                field = to_cel(inner, schema.properties[name])
+                converted.update((spelling, field) for spelling in spell_names(name))
         elif schema.additional is not None or schema.open:
             converted[name] = to_cel(inner, schema.additional)
         elif root or schema.embedded or schema.preserve:
@@ -65,12 +67,56 @@ def _map(value: dict[str, Any], schema: StructuralSchema | None, *, root: bool) 
     return converted
 
 
+def describes_itself(schema: StructuralSchema) -> bool:
+    """Reports whether the schema of an object has what it would be given otherwise."""
+    metadata = schema.properties.get("metadata")
+    return (
+        metadata is not None
+        and {"kind", "apiVersion"} <= schema.properties.keys()
+        and {*_META} <= metadata.properties.keys()
+    )
+
+
+def in_order_of(old: Any, new: Any, schema: StructuralSchema) -> Any:
+    """Returns the old value, whose sets and lists of type map have the order of the new ones.
+
+    Their order means nothing, and the library compares them as lists. Only those with the same
+    items, or the same keys, get another order.
+    """
+    if isinstance(old, dict) and isinstance(new, dict):
+        return {
+            name: inner
+            if (field := schema.field(name)) is None or name not in new
+            else in_order_of(inner, new[name], field)
+            for name, inner in old.items()
+        }
+    if not isinstance(old, list) or not isinstance(new, list) or schema.items is None:
+        return old
+    if schema.list_type == "atomic" or old == new:
+        return old
+    keys = schema.list_keys if schema.list_type == "map" else ()
+    places = {_identify(item, keys): place for place, item in enumerate(new)}
+    if len(old) != len(places) or any(_identify(item, keys) not in places for item in old):
+        return old
+    ordered = sorted(old, key=lambda item: places[_identify(item, keys)])
+    pairs = zip(ordered, new, strict=True)
+    return [in_order_of(item, other, schema.items) for item, other in pairs]
+
+
+def _identify(item: Any, keys: tuple[str, ...]) -> str:
+    """Returns a text that two items of a set, or of a list with these keys, have in common if they
+    are the same.
+    """
+    identity = [item.get(key) for key in keys] if keys and isinstance(item, dict) else item
+    return json.dumps(identity, sort_keys=True)
+
+
 @lru_cache(maxsize=4096)
-def escape_name(name: str) -> str:
-    """Returns the name under which expressions can access a field."""
+def spell_names(name: str) -> tuple[str, ...]:
+    """Returns the names under which expressions can access a field: two for a reserved word."""
     if name in _RESERVED:
-        return f"__{name}__"
-    return _SPECIAL.sub(lambda match: _ESCAPES[match[0]], name)
+        return f"__{name}__", name
+    return (_SPECIAL.sub(lambda match: _ESCAPES[match[0]], name),)
 
 
 def _text(value: str, form: str) -> Any:

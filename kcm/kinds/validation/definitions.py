@@ -6,7 +6,7 @@ Kubernetes 1.33.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from kcm.api.apiextensions_v1 import (
     CustomResourceDefinition,
@@ -15,7 +15,7 @@ from kcm.api.apiextensions_v1 import (
     CustomResourceDefinitionVersion,
 )
 from kcm.apiextensions import jsonpath, structural
-from kcm.apimachinery import names
+from kcm.apimachinery import field_errors, names
 from kcm.apimachinery.base import JsonObject
 from kcm.apimachinery.field_errors import (
     Faults,
@@ -25,6 +25,7 @@ from kcm.apimachinery.field_errors import (
     require_unchanged,
     required,
 )
+from kcm.errors import FieldError
 from kcm.kinds.validation import conversions, meta, selectable_fields
 
 _COLUMN_TYPES = ("boolean", "date", "integer", "number", "string")
@@ -34,12 +35,18 @@ _COLUMN_FORMATS = (
 _LONGEST_WARNING = 256  # bytes
 _APPROVED = "api-approved.kubernetes.io"
 _SCOPES = ("Cluster", "Namespaced")
+_STILL_STORED = (
+    "missing from spec.versions; {0} was previously a storage version, and must remain in "
+    "spec.versions until a storage migration ensures no data remains persisted in {0} and removes "
+    "{0} from status.storedVersions"
+)
 _ONE_STORAGE = "must have exactly one version marked as storage version"
 
 
 def create(definition: CustomResourceDefinition) -> Faults:
     faults = meta.metadata(definition, namespaced=False, name_rule=names.subdomain_faults)
-    return faults + _name(definition) + _approval(definition) + _spec(definition.spec)
+    faults += _name(definition) + _approval(definition) + _spec(definition.spec)
+    return faults + _status(definition)
 
 
 def update(new: CustomResourceDefinition, old: CustomResourceDefinition) -> Faults:
@@ -53,20 +60,36 @@ def update(new: CustomResourceDefinition, old: CustomResourceDefinition) -> Faul
         faults += require_unchanged("spec.names.kind", new.spec.names.kind, old.spec.names.kind)
     faults += require_unchanged("spec.group", new.spec.group, old.spec.group)
     faults += require_unchanged("spec.names.plural", new.spec.names.plural, old.spec.names.plural)
-    return faults + _versions_in_storage(new)
+    return faults + _status(new)
 
 
 def status_update(new: CustomResourceDefinition, old: CustomResourceDefinition) -> Faults:
-    return meta.metadata_update(new, old) + _versions_in_storage(new)
+    return meta.metadata_update(new, old) + _status(new)
 
 
-def _versions_in_storage(definition: CustomResourceDefinition) -> Faults:
-    """Checks that the spec still has every version in which objects may be stored."""
-    known = {version.name for version in definition.spec.versions}
+def _status(definition: CustomResourceDefinition) -> Faults:
+    """Checks the accepted names, and that the spec still has every version in which objects may be
+    stored.
+    """
+    accepted = definition.status.accepted_names
+    names_faults = _spelling(accepted, "status.acceptedNames") if accepted else []
+    path, stored = "status.storedVersions", definition.status.stored_versions or []
+    if not stored:  # the strategy sets them
+        return names_faults
+    versions = definition.spec.versions
+    known = {version.name for version in versions}
     return [
-        invalid(f"status.storedVersions[{index}]", name, "must appear in spec.versions")
-        for index, name in enumerate(definition.status.stored_versions or ())
-        if name not in known
+        *names_faults,
+        *(
+            invalid(path, stored, f"must have the storage version {version.name}")
+            for version in versions
+            if version.storage and version.name not in stored
+        ),
+        *(
+            invalid(f"{path}[{index}]", name, _STILL_STORED.format(name))
+            for index, name in enumerate(stored)
+            if name not in known
+        ),
     ]
 
 
@@ -103,12 +126,31 @@ def _spec(
     elif "." not in spec.group:
         faults.append(invalid("spec.group", spec.group, "should be a domain with at least one dot"))
     faults += one_of("spec.scope", spec.scope, _SCOPES)
-    faults += _versions(spec.versions)
+    faults += _unlike_stored(_versions(spec.versions), old)
     faults += _names(spec.names, "spec.names")
     faults += conversions.check(spec.conversion, old)
     if spec.preserve_unknown_fields:
         faults.append(invalid("spec.preserveUnknownFields", True, "must be false"))
     return faults
+
+
+def _unlike_stored(faults: Faults, old: CustomResourceDefinition | None) -> Faults:
+    """Returns the faults without those that the stored definition has as well, in any place.
+
+    They come from a time when they were allowed. No version had more fields than it may have.
+    """
+    if old is None or not faults:
+        return faults
+
+    def find_old() -> Iterator[FieldError]:
+        yield from _versions(old.spec.versions)
+
+    stored = {_kind_of(fault) for fault in field_errors.collect_tentative(find_old())}
+    return [f for f in faults if f.type == "Too many" or _kind_of(f) not in stored]
+
+
+def _kind_of(fault: FieldError) -> tuple[str, str, str]:
+    return fault.type, fault.field.rpartition(".")[2], fault.detail
 
 
 def _versions(versions: Sequence[CustomResourceDefinitionVersion]) -> Faults:
@@ -131,11 +173,29 @@ def _versions(versions: Sequence[CustomResourceDefinitionVersion]) -> Faults:
             faults += _schema(version, path)
         faults += _columns(version, f"{path}.additionalPrinterColumns")
         faults += _subresources(version.subresources or {}, f"{path}.subresources")
+    faults += _shared_fields(versions)
     if not versions:
         faults.append(required("spec.versions", "must have at least one version"))
     if sum(version.storage for version in versions) != 1:
         faults.append(invalid("spec.versions", list(versions), _ONE_STORAGE))
     return faults
+
+
+def _shared_fields(versions: Sequence[CustomResourceDefinitionVersion]) -> Faults:
+    """Checks that versions with the same selectable fields have the same schema.
+
+    Upstream's internal version keeps what all versions have in common, and its validation wants
+    the schema there if the fields are.
+    """
+    if not versions or not versions[0].selectable_fields:
+        return []
+    fields, schema = versions[0].selectable_fields, versions[0].schema_
+    if any(one.selectable_fields != fields for one in versions):
+        return []
+    if all(one.schema_ == schema for one in versions):
+        return []
+    detail = "may only be set when validations.schema is included"
+    return [invalid("spec.selectableFields", "", detail)]
 
 
 def _complaints_about_warning(text: str, *, deprecated: bool) -> list[str]:
@@ -220,25 +280,32 @@ def _subresources(subresources: JsonObject, path: str) -> Faults:
 
 
 def _names(spec_names: CustomResourceDefinitionNames, path: str) -> Faults:
-    faults: Faults = []
     values = {
         "plural": spec_names.plural,
         "singular": spec_names.singular or "",
         "kind": spec_names.kind,
         "listKind": spec_names.list_kind or "",
     }
-    for field, value in values.items():
-        if not value:
-            faults.append(required(f"{path}.{field}"))
-        else:
-            faults += _word(value, f"{path}.{field}", mixed=field in ("kind", "listKind"))
-    for index, word in enumerate(spec_names.short_names or ()):
+    required_fields = [required(f"{path}.{field}") for field, value in values.items() if not value]
+    return required_fields + _spelling(spec_names, path)
+
+
+def _spelling(given: CustomResourceDefinitionNames, path: str) -> Faults:
+    faults: Faults = []
+    for field, value, mixed in (
+        ("plural", given.plural, False),
+        ("singular", given.singular, False),
+        ("kind", given.kind, True),
+        ("listKind", given.list_kind, True),
+    ):
+        faults += _word(value, f"{path}.{field}", mixed=mixed) if value else []
+    for index, word in enumerate(given.short_names or ()):
         faults += _word(word, f"{path}.shortNames[{index}]")
-    for index, word in enumerate(spec_names.categories or ()):
+    for index, word in enumerate(given.categories or ()):
         faults += _word(word, f"{path}.categories[{index}]")
-    if spec_names.kind and spec_names.kind == spec_names.list_kind:
+    if given.kind and given.kind == given.list_kind:
         detail = "kind and listKind may not be the same"
-        faults.append(invalid(f"{path}.listKind", spec_names.list_kind, detail))
+        faults.append(invalid(f"{path}.listKind", given.list_kind, detail))
     return faults
 
 

@@ -1,17 +1,17 @@
 """Validation of the fields that field selectors over a custom kind may use.
 
 Source: ValidateCustomResourceSelectableFields in
-staging/src/k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/validation/validation.go and
-ValidFieldPath in pkg/apiserver/schema/cel/validation.go, Kubernetes 1.33.
+staging/src/k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/validation/validation.go,
+Kubernetes 1.36.
 """
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 from kcm.api.apiextensions_v1 import SelectableField
+from kcm.apiextensions import field_paths
 from kcm.apimachinery.field_errors import Faults, duplicate, invalid, required, too_many
 
 MOST = 8
@@ -20,13 +20,6 @@ _WRONG_TYPE = (
     "must point to a field of type string, boolean or integer. "
     "Enum string fields and strings with formats are allowed."
 )
-_NO_FIELD = "does not refer to a valid field"
-_TOKEN = re.compile(r"[.\[\]]|'.*?(?<!\\)'|'.*|[^.\[\]]+", re.DOTALL)
-_SHOWN = 256  # characters of a token in an error
-
-
-class _WrongPathError(ValueError):
-    """The path is not one of fields alone, or leads to no field of the schema."""
 
 
 def check(fields: Sequence[SelectableField], schema: Mapping[str, Any], path: str) -> Faults:
@@ -42,8 +35,8 @@ def check(fields: Sequence[SelectableField], schema: Mapping[str, Any], path: st
             faults.append(required(where))
             continue
         try:
-            names, found = _follow(value, schema)
-        except _WrongPathError as error:
+            names, found = field_paths.follow(value, schema, arrays=False)
+        except field_paths.WrongPathError as error:
             faults.append(invalid(where, value, f"is an invalid path: {error}"))
             continue
         if names[0] == "metadata":
@@ -56,34 +49,3 @@ def check(fields: Sequence[SelectableField], schema: Mapping[str, Any], path: st
     if len(seen) > MOST:
         faults.append(too_many(path, len(seen), MOST))
     return faults
-
-
-def _follow(path: str, schema: Mapping[str, Any]) -> tuple[tuple[str, ...], Mapping[str, Any]]:
-    """Returns the names of the fields on a path such as `.spec.color`, and the last one's schema.
-
-    Raises _WrongPathError.
-    """
-    names: list[str] = []
-    tokens = iter(_TOKEN.findall(path))
-    for token in tokens:
-        if token == "[":
-            raise _WrongPathError("array notation is not allowed")
-        if token != ".":
-            raise _WrongPathError(f"expected [ or . but got: {token[:_SHOWN]}")
-        name = next(tokens, None)
-        if name is None:
-            raise _WrongPathError("unexpected end of JSON path")
-        schema = _step(schema, name)
-        names.append(name)
-    return tuple(names), schema
-
-
-def _step(schema: Mapping[str, Any], name: str) -> Mapping[str, Any]:
-    """Returns the schema of a field, or of a map's values. Raises _WrongPathError."""
-    properties = schema.get("properties")
-    inner = schema.get("additionalProperties")
-    if properties is not None:
-        inner = properties.get(name) if isinstance(properties, Mapping) else None
-    if not isinstance(inner, Mapping):
-        raise _WrongPathError(_NO_FIELD)
-    return inner

@@ -114,7 +114,7 @@ def test_objects_that_do_not_fit_are_refused_in_upstreams_words(kind: Kind, api:
 def test_rules_are_checked_those_about_changes_too(kind: Kind, api: Live) -> None:
     refused = api.client.post(kind.path(), json=kind.body("ruled", replicas=7))
     assert refused.json()["message"].endswith(
-        'is invalid: spec: Invalid value: "object": busybox does not scale'
+        "is invalid: spec: Invalid value: busybox does not scale"
     )
     kind.create("ruled", selector="a=b")
     changed = api.patch(kind.path("ruled"), {"spec": {"selector": "c=d"}})

@@ -165,7 +165,7 @@ def is_url(text: str) -> bool:
 def _parse_url(text: str) -> SplitResult:
     """Parses as Go's ParseRequestURI does: an absolute URI, or an absolute path."""
     has_controls = any(char < " " or char == "\x7f" for char in text)
-    if has_controls or " " in text or not (text.startswith("/") or _SCHEME.match(text)):
+    if has_controls or not (text.startswith("/") or _SCHEME.match(text)):
         raise ValueError(f'URL parse error during conversion from string: parse "{text}"')
     parts = urlsplit(text)
     _ = parts.port  # raises ValueError for a port that is no number

@@ -6,12 +6,14 @@ Source: staging/src/k8s.io/apiserver/pkg/cel/library/{quantity,semverlib}.go, Ku
 from __future__ import annotations
 
 import re
+from datetime import datetime, timedelta
 from typing import Any
 
 from kcm.apiextensions.cel.library.tagged import QUANTITY, SEMVER, is_tagged, tag, untag
 from kcm.apimachinery.quantity import Quantity
 
 _NANO = 10**9
+_MILLISECOND = timedelta(milliseconds=1)
 _INT64 = range(-(2**63), 2**63)
 _MOST = 256  # characters of a version
 _NUMBER = r"(0|[1-9]\d*)"
@@ -152,3 +154,12 @@ def is_less_than(value: Any, other: Any) -> bool:
 
 def is_greater_than(value: Any, other: Any) -> bool:
     return compare_to(value, other) > 0
+
+
+def milliseconds(value: Any, zone: str = "") -> int:
+    """Returns a duration in milliseconds, or the milliseconds of a moment, the same in any zone."""
+    if isinstance(value, timedelta):
+        return int(value / _MILLISECOND)
+    if isinstance(value, datetime):
+        return value.microsecond // 1000
+    raise ValueError("no matching overload for getMilliseconds")

@@ -31,16 +31,12 @@ def test_a_rule_that_fails_gives_its_message() -> None:
         {"rule": "self.a <= self.b", "message": "a is too large"}, a=WHOLE, b=WHOLE
     )
     assert list_broken_rules(schema, {"a": 1, "b": 2}) == []
-    assert list_broken_rules(schema, {"a": 3, "b": 2}) == [
-        'spec: Invalid value: "object": a is too large'
-    ]
+    assert list_broken_rules(schema, {"a": 3, "b": 2}) == ["spec: Invalid value: a is too large"]
 
 
 def test_without_a_message_the_rule_itself_is_told() -> None:
     schema = build_schema({"rule": "self.a > 1"}, a=WHOLE)
-    assert list_broken_rules(schema, {"a": 1}) == [
-        'spec: Invalid value: "object": failed rule: self.a > 1'
-    ]
+    assert list_broken_rules(schema, {"a": 1}) == ["spec: Invalid value: failed rule: self.a > 1"]
 
 
 def test_a_message_may_be_computed_and_a_field_and_reason_named() -> None:
@@ -57,9 +53,7 @@ def test_transition_rules_hold_for_updates_only() -> None:
     schema = build_schema({"rule": "self.a == oldSelf.a", "message": "a stays"}, a=WHOLE)
     assert list_broken_rules(schema, {"a": 1}) == []
     assert list_broken_rules(schema, {"a": 1}, {"a": 1}) == []
-    assert list_broken_rules(schema, {"a": 1}, {"a": 2}) == [
-        'spec: Invalid value: "object": a stays'
-    ]
+    assert list_broken_rules(schema, {"a": 1}, {"a": 2}) == ["spec: Invalid value: a stays"]
 
 
 def test_a_rule_may_take_the_old_value_as_an_optional() -> None:
@@ -69,7 +63,7 @@ def test_a_rule_may_take_the_old_value_as_an_optional() -> None:
         "message": "begins with 0",
     }
     schema = build_schema(rule, a=WHOLE)
-    assert list_broken_rules(schema, {"a": 1}) == ['spec: Invalid value: "object": begins with 0']
+    assert list_broken_rules(schema, {"a": 1}) == ["spec: Invalid value: begins with 0"]
     assert list_broken_rules(schema, {"a": 1}, {"a": 0}) == []
 
 
@@ -85,9 +79,7 @@ def test_items_of_a_list_with_keys_are_compared_by_them() -> None:
     )
     old = {"items": [{"n": "a", "v": 5}, {"n": "b", "v": 1}]}
     new = {"items": [{"n": "b", "v": 2}, {"n": "a", "v": 4}]}
-    assert list_broken_rules(schema, new, old) == [
-        'spec.items[1]: Invalid value: "object": shrinks'
-    ]
+    assert list_broken_rules(schema, new, old) == ["spec.items[1]: Invalid value: shrinks"]
 
 
 def test_names_that_cel_cannot_write_are_escaped() -> None:
@@ -216,7 +208,7 @@ def test_after_a_rule_that_was_cut_others_are_evaluated() -> None:
     assert list_broken_rules(build_schema({"rule": costly}, s=TEXT), value) == [OUT_OF_BUDGET]
     small = build_schema({"rule": "self.s.replace('a', 'b') == 'bc'", "message": "no"}, s=TEXT)
     assert list_broken_rules(small, {"s": "ac"}) == []
-    assert list_broken_rules(small, {"s": "bd"}) == ['spec: Invalid value: "object": no']
+    assert list_broken_rules(small, {"s": "bd"}) == ["spec: Invalid value: no"]
 
 
 def test_rules_of_many_items_share_one_budget() -> None:
@@ -241,7 +233,7 @@ def test_a_rule_over_much_is_evaluated_where_it_could_be_cut() -> None:
     value = {"l": list(range(2_000)), "t": "2026-01-01T00:00:00Z", "d": "1m30s", "b": "YQ=="}
     assert list_broken_rules(schema, value) == []
     refused = {**value, "d": "1s", "l": [1, 2]}
-    assert list_broken_rules(schema, refused) == ['spec: Invalid value: "object": has 1,2']
+    assert list_broken_rules(schema, refused) == ["spec: Invalid value: has 1,2"]
 
 
 def test_a_process_that_does_not_start_is_a_fault_of_the_server_and_not_of_the_rule(
@@ -261,3 +253,41 @@ def test_a_process_that_somebody_else_ended_is_replaced() -> None:
         evaluator._process._process.kill()
         evaluator._process._process.wait()
     evaluator.close()
+
+
+def test_the_order_of_a_set_does_not_make_it_another() -> None:
+    names = {"type": "array", "items": TEXT, "x-kubernetes-list-type": "set"}
+    schema = build_schema({"rule": "self.names == oldSelf.names", "message": "stays"}, names=names)
+    assert not list_broken_rules(schema, {"names": ["b", "a"]}, {"names": ["a", "b"]})
+    assert list_broken_rules(schema, {"names": ["b"]}, {"names": ["a", "b"]})
+
+
+def test_the_order_of_a_list_with_keys_does_not_make_it_another() -> None:
+    keyed = {
+        "type": "array",
+        "items": struct(n=TEXT, v=WHOLE),
+        "x-kubernetes-list-type": "map",
+        "x-kubernetes-list-map-keys": ["n"],
+    }
+    schema = build_schema({"rule": "self.list == oldSelf.list", "message": "stays"}, list=keyed)
+    one, other = {"n": "a", "v": 1}, {"n": "b", "v": 2}
+    assert not list_broken_rules(schema, {"list": [other, one]}, {"list": [one, other]})
+    assert list_broken_rules(schema, {"list": [other, {**one, "v": 3}]}, {"list": [one, other]})
+
+
+def test_a_field_that_is_null_is_absent() -> None:
+    schema = build_schema({"rule": "!has(self.a)"}, a=TEXT | {"nullable": True})
+    assert not list_broken_rules(schema, {"a": None})
+    assert list_broken_rules(schema, {"a": "x"})
+
+
+def test_a_broken_rule_shows_scalars_only() -> None:
+    rule = {"x-kubernetes-validations": [{"rule": "self > 1"}]}
+    [message] = list_broken_rules(struct(a=WHOLE | rule), {"a": 1})
+    assert message == "spec.a: Invalid value: 1: failed rule: self > 1"
+
+
+def test_numbers_of_different_types_are_compared() -> None:
+    schema = build_schema({"rule": "self.a < 1.5 && 15 > 10.0"}, a=WHOLE)
+    assert not list_broken_rules(schema, {"a": 1})
+    assert list_broken_rules(schema, {"a": 2})

@@ -6,6 +6,7 @@ import pytest
 
 from kcm.api.apiextensions_v1 import CustomResourceDefinition
 from tests.samples import sample, with_spec
+from tests.unit.apiextensions.samples import TEXT, struct
 from tests.unit.kinds.validation.outcomes import (
     validate_changed,
     validate_changed_status,
@@ -15,7 +16,14 @@ from tests.unit.kinds.validation.outcomes import (
 DEFINITIONS = "customresourcedefinitions.apiextensions.k8s.io"
 SCHEMA = {"openAPIV3Schema": {"type": "object"}}
 V1 = {"name": "v1", "served": True, "storage": True, "schema": SCHEMA}
+V2 = {**V1, "name": "v2", "storage": False}
 NAMES = {"plural": "widgets", "kind": "Widget"}
+KEYED = {
+    "type": "array",
+    "items": struct(n=TEXT),
+    "x-kubernetes-list-type": "map",
+    "x-kubernetes-list-map-keys": ["n"],
+}
 
 
 @pytest.mark.parametrize(
@@ -175,10 +183,31 @@ def test_group_and_plural_never_change_and_the_scope_not_once_established() -> N
 
 
 def test_a_version_with_stored_objects_stays() -> None:
-    expected = ['status.storedVersions[0]: Invalid value: "v1": must appear in spec.versions']
     gone = build_established(versions=[{**V1, "name": "v2"}])
-    assert validate_changed(gone, build_established()) == expected
-    assert validate_changed_status(gone, gone) == expected
+    for messages in (
+        validate_changed(gone, build_established()),
+        validate_changed_status(gone, gone),
+    ):
+        assert messages[0].endswith("must have the storage version v2")
+        assert messages[1].startswith(
+            'status.storedVersions[0]: Invalid value: "v1": missing from spec.versions; v1 was '
+        )
+
+
+def test_what_a_stored_definition_has_wrong_may_stay() -> None:
+    keyless = {**V1, "schema": {"openAPIV3Schema": struct(a=KEYED)}}
+    assert validate_changed(build_established(versions=[keyless]), build_established())
+    stored = build_established(versions=[keyless])
+    assert not validate_changed(build_established(versions=[keyless, {**V2}]), stored)
+
+
+def test_versions_with_the_same_selectable_fields_have_the_same_schema() -> None:
+    fields = {"selectableFields": [{"jsonPath": ".spec.a"}]}
+    one = {**V1, **fields, "schema": {"openAPIV3Schema": struct(spec=struct(a=TEXT))}}
+    other = {**V2, **fields, "schema": {"openAPIV3Schema": struct(spec=struct(a=TEXT, b=TEXT))}}
+    assert not validate_changed(build_established(versions=[one]), build_established())
+    [message] = validate_changed(build_established(versions=[one, other]), build_established())
+    assert message.startswith('spec.selectableFields: Invalid value: "": may only be set when')
 
 
 def test_groups_of_the_project_need_approval() -> None:
