@@ -14,6 +14,8 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, NamedTuple
 
+from kcm.apiextensions.cel.patch_types import rewrite
+
 _VARIABLES = ("object", "oldObject", "request", "namespaceObject", "variables")
 _USED = re.compile(r"\bvariables\s*\.\s*([A-Za-z_]\w*)")
 _LOCK = threading.Lock()
@@ -24,6 +26,7 @@ class Scope(NamedTuple):
 
     params: bool = False
     authorizer: bool = False
+    patches: bool = False  # whether they have the types Object and JSONPatch
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -54,7 +57,7 @@ def compile_expression(text: str, scope: Scope) -> CompiledPolicyExpression:
         return CompiledPolicyExpression(text, error="the library for CEL cannot be loaded")
     try:
         with _LOCK:  # the environment may not be thread-safe
-            program = environment.compile(text)
+            program = environment.compile(rewrite(text) if scope.patches else text)
     except (RuntimeError, ValueError, TypeError) as error:
         return CompiledPolicyExpression(text, error=_without_code(str(error)))
     from kcm.apiextensions.cel.cel_environment import type_name  # noqa: PLC0415 - see expressions
