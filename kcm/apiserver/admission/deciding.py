@@ -8,7 +8,6 @@ Source: staging/src/k8s.io/apiserver/pkg/admission/plugin/{webhook,policy}, Kube
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from functools import partial
 
 from kcm.api.scheme import Resource
@@ -44,8 +43,9 @@ class MutatingAdmissionWebhook(Plugin):
         if request is None or not matching:
             return write
         shown = attributes_of(write, request)
-        changed, reinvocation = self._webhooks.admit(matching, shown, request, write.reinvocation)
-        return replace(write, new=changed.new, sent=changed.sent, reinvocation=reinvocation)
+        before = (write.reinvocations or {}).get(self.name)
+        changed, now = self._webhooks.admit(matching, shown, request, before)
+        return write.after_asking(self.name, now, changed.new, changed.sent)
 
 
 class ValidatingAdmissionPolicy(Plugin):

@@ -41,8 +41,16 @@ class Unprocessable(errors.ApiError):
     reason = "Invalid"
 
 
+class PatchTestFailed(Unprocessable):
+    """The value that an operation `test` is about is another one."""
+
+
 class _RefusedError(Exception):
     """An operation cannot be applied; the message says why."""
+
+
+class _TestRefusedError(_RefusedError):
+    """The value that an operation `test` is about is another one."""
 
 
 def check_operations(operations: Any) -> Sequence[Mapping[str, Any]]:
@@ -68,7 +76,8 @@ def apply(target: dict[str, Any], operations: Sequence[Mapping[str, Any]]) -> An
             patched.apply(operation)
     except _RefusedError as refused:
         shown = errors.shorten(str(refused))
-        raise Unprocessable(f"the server rejected our request: {shown}") from None
+        error = PatchTestFailed if isinstance(refused, _TestRefusedError) else Unprocessable
+        raise error(f"the server rejected our request: {shown}") from None
     except RecursionError:
         raise Unprocessable("the server rejected our request: nested too deep") from None
     return patched.document
@@ -141,7 +150,7 @@ class _Patched:
             place, key = self._find(path, missing)
             stored = _get(place, key, f"error in test for path: '{path}'")
         if not _is_same(stored, wanted):
-            raise _RefusedError(f"testing value {path} failed: test failed")
+            raise _TestRefusedError(f"testing value {path} failed: test failed")
 
     _RUNS: Mapping[str, Callable[[_Patched, Mapping[str, Any]], None]] = {
         "add": _apply_add,

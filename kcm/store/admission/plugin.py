@@ -6,8 +6,8 @@ Kubernetes 1.33.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Hashable, Mapping
+from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar
 
 from kcm import errors
@@ -27,17 +27,17 @@ class WriteRequest:
 
 @dataclass
 class Reinvocation:
-    """Which webhooks are called once more, since the object changed after their first call;
-    upstream's webhookReinvokeContext.
+    """What a plugin asks once more, since the object changed after it was asked: the numbers of
+    webhooks, or the names of policies; upstream's webhookReinvokeContext and policyReinvokeContext.
     """
 
-    output: object = None  # the object after the last webhook of the first pass
-    called: set[int] = field(default_factory=set)  # webhooks to call again after a change
-    again: set[int] = field(default_factory=set)  # webhooks to call in the second pass
+    output: object = None  # the object after the plugin's first pass
+    called: set[Hashable] = field(default_factory=set)  # what to ask again after a change
+    again: set[Hashable] = field(default_factory=set)  # what to ask in the second pass
     changed: bool = False
 
     def note_change(self) -> None:
-        """Notes that somebody changed the object after the webhooks in `called`."""
+        """Notes that somebody changed the object after those in `called` were asked."""
         self.changed = True
         self.again |= self.called
         self.called = set()
@@ -58,12 +58,26 @@ class Write:
     subresource: str = ""
     request: WriteRequest | None = None
     sent: Mapping[str, Any] | None = None
-    reinvocation: Reinvocation | None = None  # set once a webhook has been called
+    # By the names of the plugins that have asked webhooks or policies.
+    reinvocations: Mapping[str, Reinvocation] | None = None
 
     @property
     def is_patched(self) -> bool:
-        """Whether a webhook has changed the object, to whatever it likes."""
-        return self.reinvocation is not None and self.reinvocation.changed
+        """Whether a webhook or policy has changed the object, to whatever it likes."""
+        if not self.reinvocations:
+            return False
+        return any(one.changed for one in self.reinvocations.values())
+
+    def after_asking(
+        self,
+        plugin: str,
+        state: Reinvocation,
+        new: KubeObject | None,
+        sent: Mapping[str, Any] | None,
+    ) -> Write:
+        """Returns the write as a plugin has changed it by asking webhooks or policies."""
+        reinvocations = {**(self.reinvocations or {}), plugin: state}
+        return replace(self, new=new, sent=sent, reinvocations=reinvocations)
 
     def with_new(self, new: KubeObject | None) -> Write:
         """Returns the write with another new object, itself if it is the same one."""
@@ -77,7 +91,7 @@ class Write:
             self.subresource,
             self.request,
             self.sent,
-            self.reinvocation,
+            self.reinvocations,
         )
 
 

@@ -10,10 +10,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from kcm.api.admissionregistration_v1 import CONNECT
-from kcm.apiserver.admission.attributes import SCALE, WriteAttributes
+from kcm.apiserver.admission.attributes import WriteAttributes
 from kcm.apiserver.admission.context import WriteContext
 from kcm.apiserver.admission.request import AdmissionRequest
 from kcm.apiserver.admission.webhooks import matching, patching
@@ -138,16 +138,10 @@ def _patched(
     name = invocation.prepared.name
     if not answer.patch or not patching.read_operations(name, answer.patch):
         return write
-    if write.sent is not None and write.operation != CONNECT:
-        sent = patching.patch_sent(write.sent, answer.patch, write.resource)
-        return write if sent == write.sent else replace(write, sent=sent)
-    if write.new is None:
+    if write.new is None and (write.sent is None or write.operation == CONNECT):
         raise InternalError.because(
             f'admission webhook "{name}" attempted to modify the object, which is not supported '
             "for this operation"
         )
-    if write.subresource == SCALE:
-        new = patching.patch_scale(write.new, answer.patch, write.resource)
-    else:
-        new = patching.apply_patch(write.new, answer.patch, invocation.matched, write.resource)
-    return write if new == write.new else replace(write, new=new)
+    matched = invocation.matched
+    return patching.change_write(write, patching.read_patch(answer.patch, matched), matched)

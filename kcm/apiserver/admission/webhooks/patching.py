@@ -4,19 +4,23 @@ from __future__ import annotations
 
 import copy
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import Any
 
 from pydantic_core import to_json
 
 from kcm import errors
 from kcm.api import codec, scaling
+from kcm.api.admissionregistration_v1 import CONNECT
 from kcm.api.scheme import Resource
 from kcm.apiextensions import conversion
 from kcm.apimachinery.meta_v1 import KubeObject
+from kcm.apiserver.admission.attributes import SCALE, WriteAttributes
 from kcm.apiserver.admission.webhooks.errors import CallingWebhookFailed
 from kcm.apiserver.bodies import client_warnings, patches, structs
+from kcm.apiserver.bodies.patches import ObjectPatch
 from kcm.apiserver.http_errors import InternalError
 from kcm.apiserver.scales import scale_of
 from kcm.kinds import defaults
@@ -37,50 +41,56 @@ def read_operations(webhook: str, patch: bytes) -> list[Any]:
     return operations
 
 
-def apply_patch(obj: KubeObject, patch: bytes, matched: Resource, resource: Resource) -> KubeObject:
-    """Returns the object after a patch, with defaults for what it added.
+def read_patch(patch: bytes, matched: Resource) -> ObjectPatch:
+    """Returns a JSON patch. Raises InternalError if it is none."""
+    with _internal_errors():
+        return patches.parse(patches.JSON_PATCH, patch, matched)
 
-    The patch is for the object in the version of `matched`; the object is in that of `resource`,
-    and stays so. Raises InternalError if the patch cannot be applied or its result is no object of
-    the kind.
+
+def change_write(write: WriteAttributes, change: ObjectPatch, matched: Resource) -> WriteAttributes:
+    """Returns the write with its object changed, the same write if it does not change.
+
+    The patch is for the object in the version of `matched`, or for what the request has in its
+    place: a Scale, or an object that is not stored. Raises InternalError if the patch cannot be
+    applied, or its result is no object of the kind.
     """
     with _internal_errors():
-        if matched is not resource:
-            obj = conversion.to_version(obj, resource, matched)
-        change = patches.parse(patches.JSON_PATCH, patch, matched)
-        parts = patches.touched_parts(change, matched)
-        target = codec.to_dict(obj, None if parts is None else {*parts, *_TYPE})
-        changed = change(target)
-        if parts is None or not parts.isdisjoint(_TYPE):
-            patched = codec.decode(to_json(changed, inf_nan_mode="constants"), matched)
+        if write.sent is not None and write.operation != CONNECT:
+            sent = change(copy.deepcopy(dict(write.sent)))
+            return write if sent == write.sent else replace(write, sent=sent)
+        assert write.new is not None  # only then there is something to change
+        if write.subresource == SCALE:
+            new = _change_scale(write.new, change, write.resource)
         else:
-            patched = obj.replace(**codec.decode_parts(changed, parts, matched))
-        patched = client_warnings.prune(patched)
-        if parts != _METADATA:  # which has no defaults
-            patched = defaults.apply(patched)
-        return patched if matched is resource else conversion.to_version(patched, matched, resource)
+            new = _change_object(write.new, change, matched, write.resource)
+    return write if new == write.new else replace(write, new=new)
 
 
-def patch_scale(obj: KubeObject, patch: bytes, resource: Resource) -> KubeObject:
-    """Returns the object after a patch of its Scale, of which the replicas alone count.
+def _change_object(
+    obj: KubeObject, change: ObjectPatch, matched: Resource, resource: Resource
+) -> KubeObject:
+    """Returns the object after a patch, in its own version, with defaults for what was added."""
+    if matched is not resource:
+        obj = conversion.to_version(obj, resource, matched)
+    parts = patches.touched_parts(change, matched)
+    target = codec.to_dict(obj, None if parts is None else {*parts, *_TYPE})
+    changed = change(target)
+    if parts is None or not parts.isdisjoint(_TYPE):
+        patched = codec.decode(to_json(changed, inf_nan_mode="constants"), matched)
+    else:
+        patched = obj.replace(**codec.decode_parts(changed, parts, matched))
+    patched = client_warnings.prune(patched)
+    if parts != _METADATA:  # which has no defaults
+        patched = defaults.apply(patched)
+    return patched if matched is resource else conversion.to_version(patched, matched, resource)
 
-    Raises InternalError if the patch cannot be applied or its result is no Scale.
-    """
-    with _internal_errors():
-        shown = scale_of(obj, resource)
-        before = shown["spec"]["replicas"]
-        patched = patches.parse(patches.JSON_PATCH, patch, resource)(shown)
-        wanted = structs.read(patched, structs.Scale).spec.replicas
-        return obj if wanted == before else scaling.with_replicas(obj, wanted, resource)
 
-
-def patch_sent(sent: Mapping[str, Any], patch: bytes, resource: Resource) -> Mapping[str, Any]:
-    """Returns an object that is not stored, such as a Binding, after a patch.
-
-    Raises InternalError if the patch cannot be applied.
-    """
-    with _internal_errors():
-        return patches.parse(patches.JSON_PATCH, patch, resource)(copy.deepcopy(dict(sent)))
+def _change_scale(obj: KubeObject, change: ObjectPatch, resource: Resource) -> KubeObject:
+    """Returns the object after a patch of its Scale, of which the replicas alone count."""
+    shown = scale_of(obj, resource)
+    before = shown["spec"]["replicas"]
+    wanted = structs.read(change(shown), structs.Scale).spec.replicas
+    return obj if wanted == before else scaling.with_replicas(obj, wanted, resource)
 
 
 @contextmanager

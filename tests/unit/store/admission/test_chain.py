@@ -28,8 +28,9 @@ class Recorder(Plugin):
         self._steps.append(f"admit {self.mark}")
         assert write.new is not None
         marked = write.new.with_metadata(labels={**write.new.labels, self.mark: ""})
-        reinvocation = Reinvocation(changed=True) if self._again else write.reinvocation
-        return replace(write, new=marked, reinvocation=reinvocation)
+        again = {self.mark: Reinvocation(changed=True)}
+        reinvocations = again if self._again else write.reinvocations
+        return replace(write, new=marked, reinvocations=reinvocations)
 
     def validate(self, write: Write) -> None:
         assert write.new is not None
