@@ -12,12 +12,10 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
-from kcm import errors
-from kcm.api.admissionregistration_v1 import AUDIT, DENY, FAIL, WARN
+from kcm.api.admissionregistration_v1 import AUDIT, DENY, WARN
 from kcm.api.scheme import Resource
-from kcm.apiextensions.cel.policies import PolicyEvaluation, TimeLeft, allot_request_time
+from kcm.apiextensions.cel.policies import PolicyEvaluation, TimeLeft
 from kcm.apiextensions.cel.policy_programs import POLICIES
 from kcm.apiserver.admission.attributes import WriteAttributes
 from kcm.apiserver.admission.context import WriteContext
@@ -33,11 +31,7 @@ from kcm.apiserver.admission.policies.decisions import (
 from kcm.apiserver.admission.policies.groups import PolicyGroup
 from kcm.apiserver.admission.policies.index import PreparedBinding, PreparedPolicy
 from kcm.apiserver.admission.policies.metrics import PolicyMetrics
-from kcm.apiserver.admission.policies.params import (
-    NO_PARAMS,
-    BindingConfigurationError,
-    collect_params,
-)
+from kcm.apiserver.admission.policies.run import PolicyRun
 from kcm.apiserver.auth.authorizer import Caller
 from kcm.apiserver.cache.caches import Caches
 from kcm.apiserver.http_errors import PolicyDenied
@@ -87,7 +81,7 @@ class _Denial:
         )
 
 
-class _Check:
+class _Check(PolicyRun):
     """Checks one write against all policies."""
 
     def __init__(
@@ -97,37 +91,29 @@ class _Check:
         context: WriteContext,
         remarks: Remarks,
     ) -> None:
-        self._caches = caches
+        super().__init__(caches, context)
         self._counts = counts
-        self._context = context
-        self._write = context.write
         self._remarks = remarks
         self._denials: list[_Denial] = []
         self._held: dict[PolicyGroup, bool] = {}  # whether all policies of a group hold
-        self._left = allot_request_time()
 
     def run(self, prepared: PreparedPolicy) -> None:
         """Evaluates a policy if it matches, for each of its bindings that does."""
         if prepared.group is not None and self._holds(prepared, prepared.group):
             return
-        matched = prepared.matcher.match(self._write, self._context.namespace_labels)
+        matched = self._match(prepared)
         if matched is None:
-            return
-        kind, fault = _find_param_kind(prepared) if prepared.scope.params else (None, "")
-        if prepared.fault or fault:
-            why = f"failed to configure policy: {prepared.fault or fault}"
-            self._configuration_error(prepared, None, why)
             return
         values: dict[str, list[str]] = {}
         left = TimeLeft(self._left)
-        for bound in prepared.bindings:
-            for param in self._params(prepared, bound, kind):
-                result = self._evaluate(prepared, matched, param, left)
-                if result.is_silent:
-                    continue
-                self._enforce(prepared, bound, result)
-                for key, value in result.annotations.items():
-                    values.setdefault(key, []).append(value[:_LONGEST_ANNOTATION])
+        for bound, param in self._invocations(prepared):
+            evaluation = self._prepare(prepared, matched, param, left)
+            result = PolicyDecider(prepared, evaluation).decide()
+            if result.is_silent:
+                continue
+            self._enforce(prepared, bound, result)
+            for key, value in result.annotations.items():
+                values.setdefault(key, []).append(value[:_LONGEST_ANNOTATION])
         for key, found in values.items():
             annotation = ", ".join(dict.fromkeys(found))
             self._remarks.annotations.setdefault(f"{prepared.policy.name}/{key}", annotation)
@@ -136,7 +122,7 @@ class _Check:
         """Reports whether a policy holds because all policies of its group do."""
         holds = self._held.get(group)
         if holds is None:
-            matched = prepared.matcher.match(self._write, self._context.namespace_labels)
+            matched = self._match(prepared)
             holds = matched is None or self._hold_together(group, matched)
             self._held[group] = holds
         return holds and group.includes(prepared.policy.name)
@@ -146,23 +132,6 @@ class _Check:
         left = TimeLeft(self._left)
         evaluation = PolicyEvaluation(given, POLICIES, {}, activations=activations, left=left)
         return bool(group.expression) and evaluation.holds(group.expression)
-
-    def _params(
-        self, prepared: PreparedPolicy, bound: PreparedBinding, kind: Resource | None
-    ) -> Sequence[Any]:
-        """Returns the parameters to evaluate a policy with, none if the binding does not match."""
-        if bound.matcher.match(self._write, self._context.namespace_labels) is None:
-            return ()
-        fault, namespace = bound.fault, self._write.namespace_name
-        if kind is None and not fault:
-            return NO_PARAMS
-        try:
-            if not fault:
-                return collect_params(self._caches, kind, bound.binding.spec.param_ref, namespace)
-        except BindingConfigurationError as error:
-            fault = error.message
-        self._configuration_error(prepared, bound, f"failed to configure binding: {fault}")
-        return ()
 
     def finish(self) -> None:
         """Raises PolicyDenied with the first denial, if there is one."""
@@ -174,27 +143,10 @@ class _Check:
         named = f"{resource.plural}{group}"
         raise PolicyDenied.of(named, self._write.name, first.message, first.decision.reason)
 
-    def _configuration_error(
-        self, prepared: PreparedPolicy, bound: PreparedBinding | None, why: str
-    ) -> None:
-        if (prepared.policy.spec.failure_policy or FAIL) == FAIL:
-            decision = PolicyDecision(admitted=False, message=why, error_type=OTHER_ERROR)
-            binding = bound.binding.name if bound is not None else ""
-            self._denials.append(_Denial(prepared.policy.name, binding, decision))
-
-    def _evaluate(
-        self, prepared: PreparedPolicy, matched: Resource, param: Any, left: TimeLeft
-    ) -> PolicyResult:
-        given, activations = self._context.input(matched)
-        evaluation = PolicyEvaluation(
-            given,
-            prepared.scope,
-            prepared.variables,
-            params=param,
-            activations=activations,
-            left=left,
-        )
-        return PolicyDecider(prepared, evaluation).decide()
+    def _deny(self, prepared: PreparedPolicy, bound: PreparedBinding | None, why: str) -> None:
+        decision = PolicyDecision(admitted=False, message=why, error_type=OTHER_ERROR)
+        binding = bound.binding.name if bound is not None else ""
+        self._denials.append(_Denial(prepared.policy.name, binding, decision))
 
     def _enforce(
         self, prepared: PreparedPolicy, bound: PreparedBinding, result: PolicyResult
@@ -228,14 +180,3 @@ class _Check:
 
     def _count(self, policy: str, binding: str, decision: PolicyDecision, action: str) -> None:
         self._counts.observe(policy, binding, decision.error_type, action, decision.seconds)
-
-
-def _find_param_kind(prepared: PreparedPolicy) -> tuple[Resource | None, str]:
-    """Returns the kind of a policy's parameters, if it has any, and why it cannot be found."""
-    try:
-        return prepared.find_param_kind(), ""
-    except errors.UnknownKind:
-        named = prepared.policy.spec.param_kind
-        assert named is not None
-        shown = f"{named.api_version}, Kind={named.kind}"
-        return None, f"failed to find resource referenced by paramKind: '{shown}'"
