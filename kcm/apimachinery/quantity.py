@@ -1,7 +1,8 @@
 """Resource quantities (`100m`, `1.5Gi`, `1e3`) with exact arithmetic.
 
 Quantities are exact to 1n, the finest unit of Kubernetes. As upstream, parsing rounds finer values
-away from zero, and formatting gives the canonical form. Too large values become 2^63-1 when they
+away from zero, and formatting gives the canonical form, or the text that was given if upstream
+takes it for canonical. Too large values become 2^63-1 when they
 are parsed: with a binary suffix those above it, with a decimal one those from 1e30 on (upstream's
 bound varies with its fast path).
 
@@ -23,6 +24,7 @@ from pydantic_core import CoreSchema, core_schema
 _NANO = 10**9
 _MAX = (2**63 - 1) * _NANO
 _MAX_EXPONENT = 30
+_SHORT = 18  # digits that fit into 64 bits
 _MAX_LENGTH = 256  # characters; int() takes quadratic time
 
 _SHAPE = re.compile(r"[+-]?[0-9.]+[eEinumkKMGTP]*[-+]?[0-9]*", re.ASCII)
@@ -64,12 +66,12 @@ class Quantity:
             if isinstance(value, int)
             else (value.nanos, value.format)
         )
-        self._set(nanos, format)
+        self._set(nanos, format, value._text if isinstance(value, Quantity) else None)
 
-    def _set(self, nanos: int, format: Format) -> None:
+    def _set(self, nanos: int, format: Format, text: str | None = None) -> None:
         object.__setattr__(self, "nanos", nanos)
         object.__setattr__(self, "format", format)
-        object.__setattr__(self, "_text", None)
+        object.__setattr__(self, "_text", text)
 
     @classmethod
     def of_nanos(cls, nanos: int, format: Format = Format.DECIMAL_SI) -> Quantity:
@@ -181,7 +183,24 @@ def parse(text: str) -> Quantity:
         raise ValueError("unable to parse numeric part of quantity")
     format, base, power = _scale(suffix)
     nanos = _nanos(int(whole + fraction or "0"), len(fraction), base, power)
-    return Quantity.of_nanos(-nanos if sign == "-" else nanos, format)
+    quantity = Quantity.of_nanos(-nanos if sign == "-" else nanos, format)
+    if _keeps_text(whole.lstrip("0") or "0", fraction, base, power):
+        object.__setattr__(quantity, "_text", text)
+    return quantity
+
+
+def _keeps_text(whole: str, fraction: str, base: int, power: int) -> bool:
+    """Reports whether a quantity is written as it was given. Upstream takes it for canonical then.
+
+    Not all of these texts are canonical: `+1`, `1E6` and `10.035M` stay as they are, too.
+    """
+    digits, scale = whole + fraction, power - len(fraction)
+    if base == 2:
+        is_short = len(whole) <= 14 - int(power * 3 / 10)
+        return not fraction and is_short and int(whole) % 8 != 0
+    if len(digits) > _SHORT or scale < -9:
+        return False
+    return scale % 3 == 0 and not digits.endswith("000") and digits[0] != "0"
 
 
 def _scale(suffix: str) -> tuple[Format, int, int]:

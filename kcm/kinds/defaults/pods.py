@@ -24,7 +24,7 @@ def pod(pod: Pod) -> Pod:
             init_containers=fill_each(spec.init_containers, fill),
         )
     spec = fill_pod_resources(spec)
-    return change_fields(pod, spec=spec, status=fill_defaults(pod.status, phase="Pending"))
+    return change_fields(pod, spec=spec)
 
 
 def _requests(container: Container) -> Container:

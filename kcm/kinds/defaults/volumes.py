@@ -6,7 +6,9 @@ staging/src/k8s.io/api/core/v1/types.go, Kubernetes 1.33.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
+from functools import lru_cache
 from typing import Any, TypeVar
 
 from kcm.api.core_v1 import Volume
@@ -32,6 +34,14 @@ _FILE_MODE = 0o644
 _TOKEN_SECONDS = 3600
 
 ModelT = TypeVar("ModelT", bound=Model)
+
+# The grammar of references: github.com/distribution/reference, regexp.go.
+_REFERENCE = re.compile(
+    r"(?:[a-zA-Z0-9](?:[a-zA-Z0-9.-]*[a-zA-Z0-9])?(?::\d+)?/)?"  # a registry
+    r"[a-z0-9]+(?:(?:[._]|__|-+)[a-z0-9]+)*(?:/[a-z0-9]+(?:(?:[._]|__|-+)[a-z0-9]+)*)*"
+    r"(?::\w[\w.-]{0,127})?(?:@[a-zA-Z][\w+.-]*:[0-9a-fA-F]{32,})?",
+    re.ASCII,
+)
 HolderT = TypeVar("HolderT", Volume, PersistentVolumeSpec)
 
 
@@ -137,6 +147,8 @@ def image_tag(image: str) -> str:
     return tag or ("" if digest else "latest")
 
 
+@lru_cache(maxsize=1024)
 def pull_policy(image: str) -> str:
-    """Returns the default pull policy of an image."""
-    return "Always" if image_tag(image) == "latest" else "IfNotPresent"
+    """Returns the default pull policy of an image, IfNotPresent if it is no image's name."""
+    is_latest = image_tag(image) == "latest" and _REFERENCE.fullmatch(image)
+    return "Always" if is_latest else "IfNotPresent"
