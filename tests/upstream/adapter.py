@@ -15,6 +15,7 @@ from typing import Any
 
 from kcm import errors
 from kcm.api import codec
+from kcm.api.certificates_v1 import CertificateSigningRequest
 from kcm.api.core_v1 import PersistentVolume, Pod
 from kcm.api.custom import structural_schema
 from kcm.api.scheme import BUILT_IN, Resource
@@ -32,6 +33,7 @@ from kcm.apiserver.auth.node.restriction import NodeRestriction, NodeWrite, Want
 from kcm.apiserver.bodies import strategic
 from kcm.controllers.persistentvolumebinder import PersistentVolumeBinderController
 from kcm.kinds import defaults, validation
+from kcm.kinds.validation import certificates
 from kcm.store import rules
 from kcm.store.rules import Subresource
 from kcm.testing.world import World
@@ -106,6 +108,8 @@ def store(case: Case, now: datetime) -> Json:
 
 def _write(case: Case, now: datetime) -> KubeObject:
     resource, part = resource_of(case["new"]), case.get("sub", "")
+    if part == "approval":
+        return _approve(decode(case["new"]), _as_stored(decode(case["old"])))
     if part not in _CHECKS:
         raise NotExpressible(f"{part} has a handler of its own")
     obj = defaults.apply(decode(case["new"]))
@@ -121,6 +125,14 @@ def _write(case: Case, now: datetime) -> KubeObject:
         if faults:
             raise errors.Invalid(faults, kind=resource.kind, name=old.name or "")
     return updated
+
+
+def _approve(new: KubeObject, old: KubeObject) -> KubeObject:
+    assert isinstance(new, CertificateSigningRequest)
+    assert isinstance(old, CertificateSigningRequest)
+    if faults := certificates.approval_update(new, old):
+        raise errors.Invalid(faults, kind=new.kind, name=new.name or "")
+    return new
 
 
 def _as_stored(old: KubeObject) -> KubeObject:

@@ -6,7 +6,7 @@ Source: pkg/apis/batch/v1/defaults.go, Kubernetes 1.33.
 from __future__ import annotations
 
 from kcm.api.batch_v1 import CronJob, Job, JobSpec, PodFailurePolicy, PodFailurePolicyRule
-from kcm.kinds.defaults.defaulting import change_fields, fill_defaults, fill_each
+from kcm.kinds.defaults.defaulting import change_fields, fill_absent, fill_defaults, fill_each
 from kcm.kinds.defaults.pods import pod_spec
 
 _BACKOFF_LIMIT = 6
@@ -27,10 +27,9 @@ def job(job: Job) -> Job:
         completion_mode="NonIndexed",
         suspend=False,
         manual_selector=False,
-        pod_replacement_policy="TerminatingOrFailed"
-        if spec.pod_failure_policy is None
-        else "Failed",
     )
+    replacement = "TerminatingOrFailed" if spec.pod_failure_policy is None else "Failed"
+    spec = fill_absent(spec, pod_replacement_policy=replacement)
     return change_fields(job, spec=spec)
 
 

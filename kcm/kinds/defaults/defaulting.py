@@ -20,6 +20,16 @@ def fill_defaults(model: ModelT, **defaults: Any) -> ModelT:
     return change_fields(model, **missing) if missing else model
 
 
+def fill_absent(model: ModelT, **defaults: Any) -> ModelT:
+    """Returns the model with these values for those of its attributes that are None.
+
+    Upstream has a pointer in such a field, so that "" is a value, which validation refuses.
+    """
+    present = model.__dict__
+    missing = {name: value for name, value in defaults.items() if present[name] is None}
+    return change_fields(model, **missing) if missing else model
+
+
 def change_fields(model: ModelT, **values: Any) -> ModelT:
     """Returns the model with these values, or the model itself if it already has all of them."""
     present = model.__dict__

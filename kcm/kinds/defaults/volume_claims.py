@@ -6,7 +6,7 @@ Source: pkg/apis/core/v1/defaults.go, Kubernetes 1.33.
 from __future__ import annotations
 
 from kcm.api.core_v1 import PersistentVolumeClaim, PersistentVolumeClaimSpec
-from kcm.kinds.defaults.defaulting import change_fields, fill_defaults
+from kcm.kinds.defaults.defaulting import change_fields, fill_absent, fill_defaults
 
 
 def claim(claim: PersistentVolumeClaim) -> PersistentVolumeClaim:
@@ -16,7 +16,7 @@ def claim(claim: PersistentVolumeClaim) -> PersistentVolumeClaim:
 
 
 def claim_spec(spec: PersistentVolumeClaimSpec) -> PersistentVolumeClaimSpec:
-    return fill_defaults(spec, volume_mode="Filesystem")
+    return fill_absent(spec, volume_mode="Filesystem")
 
 
 def claim_template(template: PersistentVolumeClaim) -> PersistentVolumeClaim:

@@ -27,7 +27,7 @@ from kcm.api.core_v1.volumes import (
     VolumeProjection,
 )
 from kcm.apimachinery.base import Model
-from kcm.kinds.defaults.defaulting import change_fields, fill_defaults, fill_each
+from kcm.kinds.defaults.defaulting import change_fields, fill_absent, fill_defaults, fill_each
 from kcm.kinds.defaults.volume_claims import claim_spec
 
 _FILE_MODE = 0o644
@@ -59,8 +59,8 @@ def persistent_volume(volume: PersistentVolume) -> PersistentVolume:
     spec = fill_defaults(
         _with_sources(volume.spec),
         persistent_volume_reclaim_policy="Retain",
-        volume_mode="Filesystem",
     )
+    spec = fill_absent(spec, volume_mode="Filesystem")
     return change_fields(volume, spec=spec, status=fill_defaults(volume.status, phase="Pending"))
 
 

@@ -73,7 +73,7 @@ def of_endpoint(text: str, path: str) -> Faults:
 
 def not_special(text: str, path: str) -> Faults:
     """Checks that an address is neither unspecified, nor loopback, nor link-local."""
-    ip = parse(text)
+    ip = parse(text) or parse(_LEADING_ZEROS.sub("", text))
     if ip is None:
         return [invalid(path, text, "must be a valid IP address")]
     special = {

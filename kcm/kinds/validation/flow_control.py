@@ -36,6 +36,7 @@ from kcm.apimachinery.field_errors import (
 )
 from kcm.kinds.validation import meta
 
+_OF_V1BETA3 = "flowcontrol.k8s.io/v1beta3-preserve-zero-concurrency-shares"
 _MOST_PRECEDENCE = 10_000
 _MOST_QUEUES = 10_000_000
 _MOST_ENTROPY = 60  # bits of a hash that chooses queues
@@ -245,6 +246,9 @@ def _conditions(conditions: Sequence[Any]) -> Faults:
 
 def create_level(obj: PriorityLevelConfiguration) -> Faults:
     faults = meta.metadata(obj, namespaced=False, name_rule=names.subdomain_faults)
+    if _OF_V1BETA3 in obj.annotations:
+        detail = f"annotation '{_OF_V1BETA3}' is forbidden"
+        faults.append(forbidden("metadata.annotations", detail))
     return faults + _level(obj)
 
 

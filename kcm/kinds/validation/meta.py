@@ -102,7 +102,7 @@ def metadata_update(new: KubeObject, old: KubeObject) -> Faults:
     faults += require_unchanged("metadata.namespace", meta.namespace, before.namespace)
     if meta.uid is not None:
         faults += require_unchanged("metadata.uid", meta.uid, before.uid)
-    return faults + _set_by_server(meta, before) + _common(meta) + _standard_finalizers(new)
+    return faults + _set_by_server(meta, before) + _common(meta) + _standard_finalizers(new, old)
 
 
 def _set_by_server(meta: ObjectMeta, before: ObjectMeta) -> Faults:
@@ -198,13 +198,17 @@ def _finalizers(finalizers: list[str]) -> Faults:
     return faults
 
 
-def _standard_finalizers(obj: KubeObject) -> Faults:
-    """Checks that the finalizers of a built-in kind are standard ones or have a domain."""
-    if isinstance(obj, CustomObject | CustomResourceDefinition):
+def _standard_finalizers(obj: KubeObject, old: KubeObject | None = None) -> Faults:
+    """Checks that the finalizers of a built-in kind are standard ones or have a domain, except
+    those that the object has already.
+    """
+    if not obj.metadata.finalizers or isinstance(obj, CustomObject | CustomResourceDefinition):
         return []
+    stored = (old.metadata.finalizers if old is not None else None) or ()
     return [
         fault
-        for index, name in enumerate(obj.metadata.finalizers or ())
+        for index, name in enumerate(obj.metadata.finalizers)
+        if name not in stored
         for fault in standard_finalizer(name, f"metadata.finalizers[{index}]")
     ]
 

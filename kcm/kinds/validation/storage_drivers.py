@@ -40,6 +40,7 @@ _MESSAGE_SIZE = 1024
 _NODE_ID_LIMIT = 256
 _GROUP_POLICIES = ("File", "None", "ReadWriteOnceWithFSType")
 _LIFECYCLE_MODES = ("Persistent", "Ephemeral")
+_SHORTEST_UPDATE_PERIOD = 10  # seconds
 _SHORTEST_TOKEN = 600
 _LONGEST_TOKEN = 1 << 32
 _ONE_SOURCE = "must specify exactly one of inlineVolumeSpec and persistentVolumeName"
@@ -142,6 +143,14 @@ def _driver(spec: CSIDriverSpec, path: str) -> Faults:
     if policy is not None and policy not in _GROUP_POLICIES:
         faults.append(not_supported(f"{path}.fsGroupPolicy", policy, _GROUP_POLICIES))
     faults += _token_requests(spec.token_requests or [], f"{path}.tokenRequests")
+    period = spec.node_allocatable_update_period_seconds
+    if period is not None and period < _SHORTEST_UPDATE_PERIOD:
+        detail = f"must be greater than or equal to {_SHORTEST_UPDATE_PERIOD} seconds"
+        faults.append(invalid(f"{path}.nodeAllocatableUpdatePeriodSeconds", period, detail))
+    in_secrets = spec.service_account_token_in_secrets
+    if in_secrets is not None and not spec.token_requests:
+        detail = "serviceAccountTokenInSecrets is set but no tokenRequests are specified"
+        faults.append(invalid(f"{path}.serviceAccountTokenInSecrets", in_secrets, detail))
     for mode in spec.volume_lifecycle_modes or ():
         if mode not in _LIFECYCLE_MODES:
             faults.append(not_supported(f"{path}.volumeLifecycleModes", mode, _LIFECYCLE_MODES))
@@ -183,7 +192,9 @@ def update_node(new: CSINode, old: CSINode) -> Faults:
     before = {driver.name: driver for driver in old.spec.drivers}
     for driver in new.spec.drivers:
         if driver.name in before:
-            faults += require_unchanged("spec.drivers", driver, before[driver.name])
+            allocatable = driver.allocatable  # how many volumes a node takes may change
+            was = before[driver.name].replace(allocatable=allocatable)
+            faults += require_unchanged("spec.drivers", driver, was)
     return faults
 
 

@@ -87,7 +87,16 @@ class CSIDriverStrategy(Strategy[CSIDriver]):
 
 
 class EndpointSliceStrategy(Strategy[EndpointSlice]):
-    """Changes of what a slice says increase the generation, although it has no spec."""
+    """Changes of what a slice says increase the generation, although it has no spec.
+
+    New slices have no deprecatedTopology, which belongs to the version before v1.
+    """
+
+    def for_create(self, obj: EndpointSlice) -> EndpointSlice:
+        if not any(endpoint.deprecated_topology for endpoint in obj.endpoints):
+            return obj
+        endpoints = [endpoint.replace(deprecated_topology=None) for endpoint in obj.endpoints]
+        return obj.replace(endpoints=endpoints)
 
     def is_revised(self, new: EndpointSlice, old: EndpointSlice) -> bool:
         return (

@@ -18,6 +18,7 @@ from typing import Any
 from kcm.api import autoscaling_v1
 from kcm.api.apiextensions_v1 import CustomResourceDefinition
 from kcm.api.apiregistration_v1 import APIService, local_condition, with_condition
+from kcm.api.app_armor import with_profiles
 from kcm.api.apps_v1 import DaemonSet, Deployment
 from kcm.api.batch_v1 import (
     CONTROLLER_UID,
@@ -92,7 +93,7 @@ class PodStrategy(Strategy[Pod]):
         if obj.spec.scheduling_gates:
             gated = GATED.replace(last_transition_time=obj.metadata.creation_timestamp)
             status = status.replace(conditions=[gated])
-        return obj.with_status(status)
+        return with_profiles(obj).with_status(status)
 
     def complete(self, obj: Pod) -> Pod:
         return obj.with_status(obj.status.replace(qos_class=qos_class(obj)))

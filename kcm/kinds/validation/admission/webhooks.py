@@ -63,6 +63,7 @@ class _Kept:
 
     expressions: frozenset[str] = frozenset()
     side_effects: bool = False  # effects of which nothing is said
+    names: bool = False  # the same name twice
     versions: bool = False  # none of the review versions that the API server speaks
 
     @classmethod
@@ -75,6 +76,7 @@ class _Kept:
                 for condition in webhook.match_conditions or ()
             ),
             any(webhook.side_effects not in _SIDE_EFFECTS for webhook in webhooks),
+            len({webhook.name for webhook in webhooks}) < len(webhooks),
             any(_has_no_spoken_version(webhook.admission_review_versions) for webhook in webhooks),
         )
 
@@ -95,7 +97,7 @@ def _webhooks(webhooks: Sequence[ValidatingWebhook], kept: _Kept) -> Faults:
         faults += match_conditions(webhook.match_conditions or (), f"{path}.matchConditions", check)
         field = f"{path}.admissionReviewVersions"
         faults += _review_versions(webhook.admission_review_versions, field, kept)
-        if webhook.name and webhook.name in seen:
+        if webhook.name and webhook.name in seen and not kept.names:
             faults.append(duplicate(f"{path}.name", webhook.name))
         seen.add(webhook.name)
     return faults

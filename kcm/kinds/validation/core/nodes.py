@@ -6,10 +6,12 @@ Source: pkg/apis/core/validation/validation.go, Kubernetes 1.33.
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterable, Mapping
 from types import NoneType
 
 from kcm.api.core_v1 import Node, NodeSpec, NodeStatus, Taint
+from kcm.api.core_v1.nodes import NodeSystemInfo
 from kcm.apimachinery import names
 from kcm.apimachinery.field_errors import (
     NOT_NEGATIVE,
@@ -23,6 +25,12 @@ from kcm.apimachinery.field_errors import (
 from kcm.kinds.validation import addresses, meta
 from kcm.kinds.validation.podspec.pods import TAINT_EFFECTS
 
+_LONGEST_FEATURE = 253  # characters
+_FEATURE = re.compile(r"[A-Z][a-zA-Z0-9]*(/[a-zA-Z][a-zA-Z0-9]*)*", re.ASCII)
+_FEATURE_FORM = (
+    "must start with an UpperCamelCase segment, with subsequent segments separated by '/' (e.g., "
+    "MyFeature or MyFeature/mySubFeature), and contain only alphanumeric characters and slashes"
+)
 _AVOID_PODS = "scheduler.alpha.kubernetes.io/preferAvoidPods"
 
 
@@ -31,7 +39,38 @@ def create(node: Node) -> Faults:
 
 
 def _node(node: Node) -> Faults:
-    return [*_avoided_pods(node.annotations), *_spec(node.spec), *_resources(node.status)]
+    return [
+        *_avoided_pods(node.annotations),
+        *_spec(node.spec),
+        *_resources(node.status),
+        *_declared_features(node.status.declared_features or []),
+        *_swap(node.status.node_info),
+    ]
+
+
+def _swap(info: NodeSystemInfo | None) -> Faults:
+    swap = info.swap if info is not None else None
+    if swap is None or swap.capacity is None or swap.capacity > 0:
+        return []
+    path = "metadata.nodeSwapStatus.capacity"  # as in upstream's messages
+    return [invalid(path, swap.capacity, "must be greater than zero")]
+
+
+def _declared_features(features: list[str]) -> Faults:
+    faults: Faults = []
+    for index, name in enumerate(features):
+        path = f"status.declaredFeatures[{index}]"
+        if len(name) > _LONGEST_FEATURE:
+            detail = f"must be no more than {_LONGEST_FEATURE} characters"
+            faults.append(invalid(path, name, f'invalid feature name "{name}": {detail}'))
+        elif not _FEATURE.fullmatch(name):
+            faults.append(invalid(path, name, f'invalid feature name "{name}": {_FEATURE_FORM}'))
+        before = features[index - 1] if index else ""
+        if index and name == before:
+            faults.append(duplicate(path, name))
+        elif name < before:
+            faults.append(invalid(path, name, "list must be sorted alphabetically"))
+    return faults
 
 
 def _avoided_pods(annotations: Mapping[str, str]) -> Faults:
@@ -127,6 +166,8 @@ def _set_once(new: NodeSpec, old: NodeSpec) -> Faults:
 
 def status_update(new: Node, old: Node) -> Faults:
     faults = meta.metadata_update(new, old) + _resources(new.status)
+    faults += _declared_features(new.status.declared_features or [])
+    faults += _swap(new.status.node_info)
     seen: set[tuple[str, str]] = set()
     for index, address in enumerate(new.status.addresses or ()):
         if (address.type, address.address) in seen:

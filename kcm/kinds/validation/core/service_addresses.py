@@ -127,9 +127,8 @@ def external_ips(spec: ServiceSpec, stored: ServiceSpec) -> Faults:
     faults: Faults = []
     for index, ip in enumerate(spec.external_ips or ()):
         path = f"spec.externalIPs[{index}]"
-        faults += addresses.address(ip, path, stored.external_ips or ()) or addresses.not_special(
-            ip, path
-        )
+        before = stored.external_ips or ()
+        faults += addresses.address(ip, path, before) or addresses.not_special(ip, path)
     return faults
 
 

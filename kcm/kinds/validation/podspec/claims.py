@@ -7,10 +7,16 @@ in pkg/apis/core/validation/validation.go, Kubernetes 1.36.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Mapping
 
 from kcm.api.core_v1.containers import ResourceClaim
-from kcm.api.core_v1.pods import PodResourceClaim, PodResourceClaimStatus
+from kcm.api.core_v1.pods import (
+    ContainerExtendedResourceRequest,
+    PodExtendedResourceClaimStatus,
+    PodResourceClaim,
+    PodResourceClaimStatus,
+    PodSpec,
+)
 from kcm.apimachinery import names
 from kcm.apimachinery.field_errors import (
     Faults,
@@ -107,3 +113,50 @@ def claim_statuses(
             at, name = f"{where}.resourceClaimName", status.resource_claim_name
             faults += invalid_all(at, name, names.subdomain_faults(name))
     return faults
+
+
+def extended_claim_status(
+    status: PodExtendedResourceClaimStatus, spec: PodSpec, path: str
+) -> Faults:
+    """Checks from which claim the containers of a pod have extended resources."""
+    where, name = f"{path}.requestMappings", status.resource_claim_name
+    faults: Faults = []
+    if not status.request_mappings:
+        faults.append(required(where, "at least one request mapping is required"))
+    containers = [*(spec.init_containers or ()), *spec.containers]
+    requested = {container.name: container.resources.requests or {} for container in containers}
+    mappings = status.request_mappings or []
+    for index, mapping in enumerate(mappings):
+        faults += _mapping(mapping, requested, f"{where}[{index}]")
+        if mapping in mappings[:index]:
+            faults += [
+                duplicate(f"{where}[{index}].containerName", mapping.container_name),
+                duplicate(f"{where}[{index}].resourceName", mapping.resource_name),
+                duplicate(f"{where}[{index}].requestName", mapping.request_name),
+            ]
+        complaints = names.label_faults(mapping.request_name)
+        faults += invalid_all(f"{path}.requestName", mapping.request_name, complaints)
+    if not name:
+        return [*faults, required(f"{path}.resourceClaimName")]
+    return faults + invalid_all(f"{path}.resourceClaimName", name, names.subdomain_faults(name))
+
+
+def _mapping(
+    mapping: ContainerExtendedResourceRequest,
+    requested: Mapping[str, Collection[str]],
+    path: str,
+) -> Faults:
+    """Checks a mapping. `requested` are the resources that the containers ask for, by name."""
+    container, resource = mapping.container_name, mapping.resource_name
+    if container not in requested:
+        detail = (
+            "must match the name of an entry in spec.initContainers.name or spec.containers.name"
+        )
+        return [invalid(f"{path}.containerName", container, detail)]
+    if resource in requested[container]:
+        return []
+    detail = (
+        "must match the extended resource name of an entry in "
+        "spec.initContainers.resources.requests or spec.containers.resources.requests"
+    )
+    return [invalid(f"{path}.resourceName", resource, detail)]

@@ -21,7 +21,7 @@ _LUN = "must be between 0 and 255, inclusive"
 _PARTITION = "must be between 1 and 255, inclusive"
 _ISCSI_NAME_LIMIT = 64
 _ISCSI_NAMES = {
-    "iqn": re.compile(r"iqn\.\d{4}-\d{2}\.([A-Za-z0-9.-]+)(:[^,;*&$|\s]+)", re.ASCII),
+    "iqn": re.compile(r"iqn\.\d{4}-\d{2}\.([A-Za-z0-9.-]+)(:[^,;*&$|\s]+)$", re.ASCII),
     "eui": re.compile(r"eui.[A-Za-z0-9]{16}"),
     "naa": re.compile(r"naa.[A-Za-z0-9]{32}"),
 }

@@ -39,7 +39,7 @@ from kcm.kinds.validation.podspec.containers import (
 )
 from kcm.kinds.validation.podspec.context import PodContext
 from kcm.kinds.validation.podspec.pod_resources import pod_resources
-from kcm.kinds.validation.podspec.resources import requirements
+from kcm.kinds.validation.podspec.resources import no_restarts, requirements
 from kcm.kinds.validation.podspec.spread import topology_spread
 from kcm.kinds.validation.podspec.volumes import volumes
 
@@ -60,7 +60,11 @@ def create(pod: Pod) -> Faults:
     if pod.spec.node_name and pod.spec.scheduling_gates:
         detail = "cannot be set until all schedulingGates have been cleared"
         faults.append(forbidden("spec.nodeName", detail))
-    return faults
+    for index, container in enumerate(pod.spec.init_containers or ()):
+        if container.restart_policy != "Always":
+            policies, path = container.resize_policy or (), f"spec.initContainers[{index}]"
+            faults += no_restarts(policies, path)
+    return faults + security.matching_profiles(pod)
 
 
 def pod_metadata_and_spec(pod: Pod) -> Faults:
@@ -100,7 +104,7 @@ def rules_in_annotations(annotations: Mapping[str, str], spec: PodSpec, path: st
     cost = annotations.get(_DELETION_COST)
     if cost is not None and not _is_int32(cost):
         faults.append(invalid(f"{path}[{_DELETION_COST}]", cost, "must be a 32bit integer"))
-    return faults
+    return faults + security.profile_annotations(annotations, spec, path)
 
 
 def _is_int32(text: str) -> bool:

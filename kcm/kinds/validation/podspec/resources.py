@@ -133,6 +133,16 @@ def resize_policies(
         faults += one_of(path, policy.resource_name, _RESIZABLE)
         faults += one_of(path, policy.restart_policy, _RESIZE_POLICIES)
         if restart_policy == "Never" and policy.restart_policy != "NotRequired":
-            detail = "must be 'NotRequired' when `restartPolicy` is 'Never'"
+            detail = "must be 'NotRequired' when pod `restartPolicy` is 'Never'"
             faults.append(invalid(path, policy.restart_policy, detail))
     return faults
+
+
+def no_restarts(policies: Iterable[ContainerResizePolicy], path: str) -> Faults:
+    """Checks the resize policies of an init container that ends: it cannot be restarted."""
+    detail = "must not be set to 'RestartContainer' for non-sidecar initContainers"
+    return [
+        invalid(f"{path}.resizePolicy[{index}].restartPolicy", policy.restart_policy, detail)
+        for index, policy in enumerate(policies)
+        if policy.restart_policy == "RestartContainer"
+    ]

@@ -8,8 +8,10 @@ upstream's --allow-privileged.
 from __future__ import annotations
 
 import re
+from collections.abc import Collection, Iterator, Mapping
 
-from kcm.api.core_v1 import PodSpec
+from kcm.api import app_armor
+from kcm.api.core_v1 import Container, Pod, PodSpec
 from kcm.api.core_v1.security import (
     AppArmorProfile,
     PodSecurityContext,
@@ -19,6 +21,7 @@ from kcm.api.core_v1.security import (
 from kcm.apimachinery.field_errors import (
     Faults,
     duplicate,
+    forbidden,
     invalid,
     not_supported,
     required,
@@ -32,6 +35,14 @@ _ID_LIMIT = 2**31 - 1
 _ID_RANGE = f"must be between 0 and {_ID_LIMIT}, inclusive"
 _PROFILE_TYPES = ("Localhost", "RuntimeDefault", "Unconfined")
 _PROFILE_LIMIT = 4095  # one less than the longest path
+_SECCOMP_OF_POD = "seccomp.security.alpha.kubernetes.io/pod"
+_SECCOMP = "container.seccomp.security.alpha.kubernetes.io/"  # and the name of a container
+_SECCOMP_MEANINGS = {
+    "Unconfined": ("unconfined",),
+    "RuntimeDefault": ("runtime/default", "docker/default"),
+}
+_SECCOMP_TEXTS = frozenset(text for texts in _SECCOMP_MEANINGS.values() for text in texts)
+_APP_ARMOR_MEANINGS = {kind: (text,) for kind, text in app_armor.TEXTS.items()}
 _PROC_MOUNTS = ("Default", "Unmasked")
 _GROUP_CHANGE_POLICIES = ("Always", "OnRootMismatch")
 _GROUP_POLICIES = ("Merge", "Strict")
@@ -157,6 +168,83 @@ def _app_armor(profile: AppArmorProfile | None, path: str) -> Faults:
     if len((local or "").encode(errors="replace")) > _PROFILE_LIMIT:
         faults.append(too_long(where, _PROFILE_LIMIT))
     return faults
+
+
+def profile_annotations(annotations: Mapping[str, str], spec: PodSpec, path: str) -> Faults:
+    """Checks the annotations with profiles of seccomp and AppArmor, which fields have replaced."""
+    faults: Faults = []
+    for key, text in annotations.items():
+        if key == _SECCOMP_OF_POD or key.startswith(_SECCOMP):
+            faults += _seccomp_text(text, f"{path}.{key}")
+        elif key.startswith(app_armor.ANNOTATION):
+            name, where = key.removeprefix(app_armor.ANNOTATION), f"{path}[{key}]"
+            if name not in {container.name for container, _ in _all_containers(spec, "")}:
+                faults.append(invalid(where, name, "container not found"))
+            valid = ("", *app_armor.TEXTS.values())
+            if text not in valid and not text.startswith(app_armor.LOCALHOST):
+                faults.append(invalid(where, text, f'invalid AppArmor profile name: "{text}"'))
+    return faults
+
+
+def _seccomp_text(text: str, path: str) -> Faults:
+    if text in _SECCOMP_TEXTS:
+        return []
+    if text.startswith(app_armor.LOCALHOST):
+        return descending(text.removeprefix(app_armor.LOCALHOST), path)
+    return [invalid(path, text, "must be a valid seccomp profile")]
+
+
+def matching_profiles(pod: Pod) -> Faults:
+    """Checks that profiles in annotations of a new pod are those of its fields."""
+    if not any("security." in key for key in pod.annotations):
+        return []
+    faults: Faults = []
+    context, annotations = pod.spec.security_context or PodSecurityContext(), pod.annotations
+    where = "spec.securityContext.seccompProfile"
+    of_pod = annotations.get(_SECCOMP_OF_POD)
+    faults += _match(context.seccomp_profile, of_pod, _SECCOMP_MEANINGS, where)
+    has_app_armor = pod.spec.os is None or pod.spec.os.name != "windows"
+    for container, place in _all_containers(pod.spec, "spec"):
+        own, path = container.security_context or SecurityContext(), f"{place}.securityContext"
+        text = annotations.get(f"{_SECCOMP}{container.name}")
+        where = f"{path}.seccompProfile"
+        faults += _match(own.seccomp_profile, text, _SECCOMP_MEANINGS, where)
+        text = annotations.get(f"{app_armor.ANNOTATION}{container.name}")
+        profile = own.app_armor_profile or context.app_armor_profile
+        if has_app_armor:
+            faults += _match(profile, text, _APP_ARMOR_MEANINGS, f"{path}.appArmorProfile")
+    return faults
+
+
+def _match(
+    profile: SeccompProfile | AppArmorProfile | None,
+    text: str | None,
+    meanings: Mapping[str, Collection[str]],
+    path: str,
+) -> Faults:
+    """Checks that a profile is the one of an annotation, if there are both."""
+    if profile is None or text is None:
+        return []
+    what = "apparmor" if isinstance(profile, AppArmorProfile) else "seccomp"
+    if profile.type != "Localhost":
+        is_same = profile.type not in meanings or text in meanings[profile.type]
+    else:
+        is_same = text.startswith(app_armor.LOCALHOST)
+        if is_same and text.removeprefix(app_armor.LOCALHOST) != profile.localhost_profile:
+            detail = f"{what} profile in annotation and field must match"
+            return [forbidden(f"{path}.localhostProfile", detail)]
+    detail = f"{what} type in annotation and field must match"
+    return [] if is_same else [forbidden(f"{path}.type", detail)]
+
+
+def _all_containers(spec: PodSpec, path: str) -> Iterator[tuple[Container, str]]:
+    for field, containers in (
+        ("initContainers", spec.init_containers),
+        ("containers", spec.containers),
+        ("ephemeralContainers", spec.ephemeral_containers),
+    ):
+        for index, container in enumerate(containers or ()):
+            yield container, f"{path}.{field}[{index}]"
 
 
 def _sysctls(spec: PodSpec, context: PodSecurityContext, path: str) -> Faults:

@@ -175,3 +175,20 @@ def test_classes_of_attributes() -> None:
         "driverName: Forbidden: updates to driverName are forbidden.",
         "parameters: Forbidden: updates to parameters are forbidden.",
     ]
+
+
+def test_a_driver_waits_ten_seconds_and_puts_requested_tokens_in_secrets() -> None:
+    assert validate_new_spec(DRIVERS, nodeAllocatableUpdatePeriodSeconds=9) == [
+        "spec.nodeAllocatableUpdatePeriodSeconds: Invalid value: 9: must be greater than or equal "
+        "to 10 seconds"
+    ]
+    tokens = [{"audience": "a"}]
+    assert not validate_new_spec(DRIVERS, serviceAccountTokenInSecrets=True, tokenRequests=tokens)
+    assert validate_new_spec(DRIVERS, serviceAccountTokenInSecrets=True, tokenRequests=[])
+
+
+def test_how_many_volumes_a_node_takes_may_change() -> None:
+    old = with_spec(NODES, drivers=[{**DRIVER, "allocatable": {"count": 1}}])
+    new = with_spec(NODES, drivers=[{**DRIVER, "allocatable": {"count": 2}}])
+    assert not validate_changed(new, old)
+    assert validate_changed(with_spec(NODES, drivers=[{**DRIVER, "nodeID": "m"}]), old)

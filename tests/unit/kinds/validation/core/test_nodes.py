@@ -94,3 +94,39 @@ def test_no_address_is_reported_twice() -> None:
     node = builders.node(status={"addresses": [address, address]})
     [message] = texts(validate_status_update(node, builders.node()))
     assert message.startswith("status.addresses[1]: Duplicate value: ")
+
+
+@pytest.mark.parametrize(
+    ("features", "fault"),
+    [
+        (["A", "B/c"], ""),
+        (["A", "A"], 'status.declaredFeatures[1]: Duplicate value: "A"'),
+        (["B", "A"], "status.declaredFeatures[1]: Invalid value"),
+        (["a"], "status.declaredFeatures[0]: Invalid value"),
+        (["A" * 254], "status.declaredFeatures[0]: Invalid value"),
+    ],
+)
+def test_declared_features_are_sorted_names(features: list[str], fault: str) -> None:
+    node = builders.node()
+    node = node.with_status(node.status.replace(declared_features=features))
+    for found in (texts(validate_create(node)), texts(validate_status_update(node, node))):
+        assert [text.startswith(fault) for text in found] == ([True] if fault else [])
+
+
+@pytest.mark.parametrize(
+    ("text", "fault"),
+    [
+        ("", ""),
+        ('{"preferAvoidPods": [{"podSignature": {"podController": {"controller": true}}}]}', ""),
+        ('{"preferAvoidPods": [{}]}', "[0].PodSignature: Required value"),
+        (
+            '{"preferAvoidPods": [{"podSignature": {"podController": {"kind": "x"}}}]}',
+            "[0].PodSignature.PodController.Controller: Invalid value: false",
+        ),
+        ("{", "AvoidPods: Invalid value"),
+    ],
+)
+def test_pods_that_a_node_avoids_have_a_controller(text: str, fault: str) -> None:
+    annotations = {"scheduler.alpha.kubernetes.io/preferAvoidPods": text}
+    found = texts(validate_create(builders.node(metadata={"annotations": annotations})))
+    assert [fault in one for one in found] == ([True] if fault else [])

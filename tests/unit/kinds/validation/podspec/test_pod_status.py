@@ -10,6 +10,8 @@ from kcm.api.core_v1 import (
     Pod,
     PodIP,
 )
+from kcm.api.core_v1.container_statuses import ContainerUser, LinuxContainerUser
+from kcm.api.core_v1.pods import PodOS
 from kcm.kinds.validation import validate_status_update
 from kcm.testing import builders
 
@@ -99,3 +101,32 @@ def test_a_sidecar_comes_back_whatever_the_restart_policy() -> None:
         for status in (build_ended_status(), RUNNING)
     )
     assert faults(new, old) == []
+
+
+def test_a_bound_pod_is_nominated_for_no_node() -> None:
+    bound = builders.pod(node="n")
+    nominated = bound.with_status(bound.status.replace(nominated_node_name="m"))
+    [fault] = faults(nominated, bound)
+    assert fault == (
+        "status.nominatedNodeName: Forbidden: may not be set on pods that are already bound to a "
+        "node"
+    )
+
+
+def test_generations_are_not_negative() -> None:
+    pod = builders.pod()
+    [fault] = faults(pod.with_status(pod.status.replace(observed_generation=-1)))
+    assert fault.startswith("status.observedGeneration: Invalid value: -1: must be a non-negative")
+
+
+def test_users_of_containers_have_ids_on_linux_only() -> None:
+    user = ContainerUser(linux=LinuxContainerUser(uid=-1, gid=0, supplemental_groups=[-2]))
+    pod = builders.pod()
+    pod = pod.with_status(pod.status.replace(container_statuses=[RUNNING.replace(user=user)]))
+    path = "status.containerStatuses[0].user.linux"
+    assert [fault.partition(":")[0] for fault in faults(pod)] == [
+        f"{path}.uid",
+        f"{path}.supplementalGroups[0]",
+    ]
+    pod = pod.with_spec(pod.spec.replace(os=PodOS(name="windows")))
+    assert faults(pod) == [f"{path}: Forbidden: cannot be set for a windows pod"]

@@ -6,6 +6,11 @@ from typing import Any
 
 import pytest
 
+from kcm.api.core_v1 import Pod
+from kcm.api.core_v1.security import PodSecurityContext
+from kcm.kinds.validation import validate_create
+from kcm.testing import builders
+from tests.unit.kinds.validation.outcomes import texts
 from tests.unit.kinds.validation.podspec.faults import of_container, of_spec
 
 ID = "must be between 0 and 2147483647, inclusive"
@@ -174,3 +179,60 @@ def test_host_aliases(alias: dict[str, Any], faults: list[str]) -> None:
     """After upstream's TestValidatePodSpec (host aliases)."""
     messages = of_spec(hostAliases=[alias])
     assert messages == [f"spec.hostAliases[0].{fault}" for fault in faults]
+
+
+SECCOMP = "seccomp.security.alpha.kubernetes.io/pod"
+OF_CONTAINER = "container.seccomp.security.alpha.kubernetes.io/c"
+APP_ARMOR = "container.apparmor.security.beta.kubernetes.io/"
+
+
+@pytest.mark.parametrize(
+    ("annotations", "fault"),
+    [
+        ({SECCOMP: "runtime/default", OF_CONTAINER: "localhost/a/b"}, ""),
+        (
+            {SECCOMP: "foo"},
+            f'metadata.annotations.{SECCOMP}: Invalid value: "foo": must be a valid',
+        ),
+        ({SECCOMP: "localhost//a"}, "must be a relative path"),
+        ({OF_CONTAINER: ""}, "must be a valid seccomp profile"),
+        ({f"{APP_ARMOR}c": "unconfined"}, ""),
+        ({f"{APP_ARMOR}c": "bad"}, 'invalid AppArmor profile name: "bad"'),
+        ({f"{APP_ARMOR}d": ""}, 'Invalid value: "d": container not found'),
+    ],
+)
+def test_profiles_in_annotations_are_checked(annotations: dict[str, str], fault: str) -> None:
+    found = texts(validate_create(build_pod(annotations)))
+    assert len(found) == bool(fault)
+    assert all(fault in text for text in found)
+
+
+@pytest.mark.parametrize(
+    ("annotations", "context", "field"),
+    [
+        ({SECCOMP: "unconfined"}, {"seccompProfile": {"type": "Unconfined"}}, ""),
+        (
+            {SECCOMP: "unconfined"},
+            {"seccompProfile": {"type": "RuntimeDefault"}},
+            "spec.securityContext.seccompProfile.type: Forbidden: seccomp type",
+        ),
+        (
+            {f"{APP_ARMOR}c": "localhost/a"},
+            {"appArmorProfile": {"type": "Localhost", "localhostProfile": "b"}},
+            "spec.containers[0].securityContext.appArmorProfile.localhostProfile: Forbidden: "
+            "apparmor profile in annotation and field must match",
+        ),
+    ],
+)
+def test_profiles_in_annotations_are_those_of_the_fields(
+    annotations: dict[str, str], context: dict[str, Any], field: str
+) -> None:
+    found = texts(validate_create(build_pod(annotations, securityContext=context)))
+    assert len(found) == bool(field)
+    assert all(text.startswith(field) for text in found)
+
+
+def build_pod(annotations: dict[str, str], **spec: Any) -> Pod:
+    pod = builders.pod(metadata={"annotations": annotations})
+    context = PodSecurityContext.model_validate(spec.get("securityContext", {}))
+    return pod.with_spec(pod.spec.replace(security_context=context))
