@@ -18,6 +18,7 @@ _TEMPLATE: dict[str, Any] = {
 }
 _CLAIM = {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}}
 _WORK = {"spec": {**_TEMPLATE["spec"], "restartPolicy": "Never"}}
+_REQUEST = {"name": "gpu", "exactly": {"deviceClassName": "gpu.example.com"}}
 _RBAC = "rbac.authorization.k8s.io"
 _RULE = {"apiGroups": [""], "resources": ["pods"], "verbs": ["get"]}
 _USER = {"kind": "User", "name": "ada"}
@@ -117,8 +118,43 @@ BODIES: dict[str, dict[str, Any]] = {
         "spec": {"trustBundle": build_pem_authority()[0].decode()}
     },
     "storageversionmigrations.storagemigration.k8s.io": {
-        "spec": {"resource": {"group": "example.com", "version": "v1", "resource": "widgets"}}
+        "spec": {"resource": {"group": "example.com", "resource": "widgets"}}
     },
+    "deviceclasses.resource.k8s.io": {"spec": {}},
+    "resourceclaims.resource.k8s.io": {"spec": {"devices": {"requests": [_REQUEST]}}},
+    "resourceclaimtemplates.resource.k8s.io": {
+        "spec": {"spec": {"devices": {"requests": [_REQUEST]}}}
+    },
+    "resourceslices.resource.k8s.io": {
+        "spec": {
+            "driver": "gpu.example.com",
+            "pool": {"name": "n", "resourceSliceCount": 1},
+            "nodeName": "n",
+            "devices": [{"name": "gpu-0"}],
+        }
+    },
+    "mutatingadmissionpolicies.admissionregistration.k8s.io": {
+        "spec": {
+            "matchConstraints": {
+                "resourceRules": [
+                    {
+                        "apiGroups": ["apps"],
+                        "apiVersions": ["v1"],
+                        "operations": ["CREATE"],
+                        "resources": ["deployments"],
+                    }
+                ]
+            },
+            "mutations": [
+                {
+                    "patchType": "ApplyConfiguration",
+                    "applyConfiguration": {"expression": "Object{spec: Object.spec{replicas: 1}}"},
+                }
+            ],
+            "reinvocationPolicy": "Never",
+        }
+    },
+    "mutatingadmissionpolicybindings.admissionregistration.k8s.io": {"spec": {"policyName": "p"}},
     "validatingadmissionpolicies.admissionregistration.k8s.io": {
         "spec": {
             "matchConstraints": {

@@ -1,10 +1,11 @@
-"""Writes tests/unit/api/published_fields.txt from the OpenAPI document of upstream's API server.
+"""Writes two tables of what upstream's API server serves, from its documents.
 
-    python tools/published_api.py swagger.json > tests/unit/api/published_fields.txt
+    python tools/published_api.py fields swagger.json > tests/unit/api/published_fields.txt
+    python tools/published_api.py kinds aggregated_v2.json > tests/unit/api/published_kinds.txt
 
-The document is api/openapi-spec/swagger.json of the release that kcm follows. Names and types are
-read, descriptions are not. The structs of API versions that are off by default are left out, apart
-from the versions in `_ALSO`; so are the structs of lists.
+The first document is api/openapi-spec/swagger.json of the release that kcm follows. Names and types
+are read, descriptions are not. API versions that are off by default are left out, apart from those
+in `_ALSO`; so are the structs of lists.
 
     package io.k8s.api.core.v1
     ContainerPort
@@ -15,6 +16,11 @@ from the versions in `_ALSO`; so are the structs of lists.
 
 Marks say how patches treat a field: `map=` has the keys of a list, `merge=` the key by which
 strategic merge patches merge it; `set` and `atomic` are the other kinds of list, and of map.
+
+The second document is the aggregated discovery of /apis. A line is a resource or subresource:
+
+    apps/v1 deployments Deployment deployment Namespaced short=deploy categories=all create,...
+    apps/v1 deployments/status Deployment get,patch,update
 """
 
 from __future__ import annotations
@@ -37,12 +43,11 @@ _SPECIAL = {
 _JSON = frozenset({"RawExtension", "FieldsV1", "JSON", "JSONSchemaPropsOrArray"})
 
 
-def read_document(path: Path) -> dict[str, Schema]:
-    """Returns the definitions of a document, which may be compressed, by name."""
+def read_document(path: Path) -> dict[str, Any]:
+    """Returns a document, which may be compressed."""
     raw = path.read_bytes()
-    text = gzip.decompress(raw) if path.suffix == ".gz" else raw
-    definitions: dict[str, Schema] = json.loads(text)["definitions"]
-    return definitions
+    document: dict[str, Any] = json.loads(gzip.decompress(raw) if path.suffix == ".gz" else raw)
+    return document
 
 
 def is_listed(name: str, schema: Schema) -> bool:
@@ -101,7 +106,47 @@ def table_lines(definitions: dict[str, Schema]) -> Iterator[str]:
                 )
 
 
+# As `_ALSO`, by version and plural.
+_ALSO_SERVED = frozenset(
+    {("v1beta1", "clustertrustbundles"), ("v1beta1", "storageversionmigrations")}
+)
+
+
+def resource_lines(document: dict[str, Any]) -> Iterator[str]:
+    """Yields a line for each resource and subresource of an aggregated discovery document."""
+    for group in document["items"]:
+        for version in group["versions"]:
+            where = f"{group['metadata'].get('name', '')}/{version['version']}".lstrip("/")
+            for resource in version["resources"]:
+                yield from _resource_lines(where, resource)
+
+
+def _resource_lines(where: str, resource: dict[str, Any]) -> Iterator[str]:
+    name = resource["resource"]
+    words = [where, name, resource["responseKind"]["kind"], resource["singularResource"]]
+    words.append(resource["scope"])
+    for mark, field in (("short", "shortNames"), ("categories", "categories")):
+        if resource.get(field):
+            words.append(f"{mark}={','.join(resource[field])}")
+    yield " ".join([*words, ",".join(sorted(resource["verbs"]))])
+    for part in resource.get("subresources", ()):
+        verbs = ",".join(sorted(part["verbs"]))
+        yield f"{where} {name}/{part['subresource']} {part['responseKind']['kind']} {verbs}"
+
+
+def is_served(line: str) -> bool:
+    """Reports whether a resource is one of a version that is on by default, or of `_ALSO`."""
+    where, name, *_ = line.split()
+    version = where.rpartition("/")[2]
+    return "a" not in version or (version, name.partition("/")[0]) in _ALSO_SERVED
+
+
 if __name__ == "__main__":
-    if len(sys.argv) != 2:
+    if len(sys.argv) != 3:
         sys.exit(__doc__)
-    sys.stdout.writelines(f"{line}\n" for line in table_lines(read_document(Path(sys.argv[1]))))
+    _, what, path = sys.argv
+    read = read_document(Path(path))
+    lines = table_lines(read["definitions"]) if what == "fields" else resource_lines(read)
+    if what == "kinds":
+        lines = iter(sorted(filter(is_served, lines)))
+    sys.stdout.writelines(f"{line}\n" for line in lines)

@@ -158,6 +158,64 @@ class ValidatingAdmissionPolicyBinding(KubeObject):
     )
 
 
+class ApplyConfiguration(Model):
+    """An expression whose value is applied to the object, as by server-side apply."""
+
+    expression: str | None = None
+
+
+class JSONPatch(Model):
+    """An expression whose value is a JSON patch."""
+
+    expression: str | None = None
+
+
+class Mutation(Model):
+    """A change of the object. The patch type says which of the two fields is set."""
+
+    patch_type: str = ""
+    apply_configuration: ApplyConfiguration | None = None
+    json_patch: JSONPatch | None = Field(default=None, alias="jsonPatch")
+
+
+class MutatingAdmissionPolicySpec(Model):
+    """To which requests a policy may apply, and what it changes."""
+
+    param_kind: ParamKind | None = None
+    match_constraints: MatchResources | None = None
+    variables: list[Variable] | None = None
+    mutations: list[Mutation] | None = None
+    failure_policy: str | None = None
+    match_conditions: Annotated[list[MatchCondition] | None, MergeKey("name")] = None
+    reinvocation_policy: str | None = None
+
+
+class MutatingAdmissionPolicy(KubeObject):
+    """Expressions that change the objects of requests, where bindings apply them."""
+
+    api_version: str = f"{GROUP}/v1"
+    kind: str = "MutatingAdmissionPolicy"
+    spec: MutatingAdmissionPolicySpec = Field(default_factory=MutatingAdmissionPolicySpec)
+
+
+class MutatingAdmissionPolicyBindingSpec(Model):
+    """The policy, its parameters, and the requests that it is narrowed to."""
+
+    policy_name: str | None = None
+    param_ref: ParamRef | None = None
+    match_resources: MatchResources | None = None
+
+
+class MutatingAdmissionPolicyBinding(KubeObject):
+    """Applies a policy to requests."""
+
+    api_version: str = f"{GROUP}/v1"
+    kind: str = "MutatingAdmissionPolicyBinding"
+    spec: MutatingAdmissionPolicyBindingSpec = Field(
+        default_factory=MutatingAdmissionPolicyBindingSpec
+    )
+
+
 class RuleWithOperations(Model):
     """Operations on resources."""
 

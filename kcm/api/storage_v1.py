@@ -98,6 +98,15 @@ class CSIDriverSpec(Model):
     prevent_pod_scheduling_if_missing: Bool | None = None
 
 
+class VolumeAttributesClass(KubeObject):
+    """Attributes that a driver can give to a volume that exists."""
+
+    api_version: str = "storage.k8s.io/v1"
+    kind: str = "VolumeAttributesClass"
+    driver_name: str = ""
+    parameters: StringMap | None = None
+
+
 class CSIDriver(KubeObject):
     """A CSI driver of the cluster. Its name is the name that the driver gives itself."""
 

@@ -165,6 +165,13 @@ class LabelSelectorRequirement(Model):
     values: list[str] | None = None
 
 
+class GroupResource(Model):
+    """A kind, by its group and plural."""
+
+    group: str = ""
+    resource: str = ""
+
+
 class FieldSelectorRequirement(LabelSelectorRequirement):
     """A condition on a field: key, operator (In, NotIn, Exists, DoesNotExist) and values."""
 
@@ -305,7 +312,7 @@ class Resource(Generic[Kind_co]):
     name: str = ""
     api_version: str = ""  # such as "v1" or "apps/v1", computed
     list_kind: str = ""  # computed unless given
-    conversion: Conversion | None = None  # None for the storage version
+    conversion: Conversion | None = None  # None if objects are stored as they are
     served: bool = True
 
     def __post_init__(self) -> None:

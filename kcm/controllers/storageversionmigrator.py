@@ -7,10 +7,10 @@ on from there, in whatever process. What somebody else writes meanwhile is left 
 storage version already. Kinds of kcm itself have one storage version, so their migrations end
 without a write.
 
-Upstream runs it behind the feature gates StorageVersionMigrator and InformerResourceVersion (alpha,
-off by default in 1.33); here it is on.
+Upstream runs it behind the feature gate StorageVersionMigrator (beta, off by default in 1.36); here
+it is on.
 
-Source: pkg/controller/storageversionmigrator, Kubernetes 1.33. Departures: objects are read from
+Source: pkg/controller/storageversionmigrator, Kubernetes 1.36. Departures: objects are read from
 the store instead of the garbage collector's cache, page by page. One that cannot be rewritten does
 not end the migration before all others are rewritten; it fails then.
 """
@@ -25,15 +25,15 @@ from kcm import errors
 from kcm.api.apiextensions_v1 import CustomResourceDefinition
 from kcm.api.custom.kinds import CustomResource
 from kcm.api.scheme import Resource
-from kcm.api.storagemigration_v1alpha1 import (
+from kcm.api.storagemigration_v1beta1 import (
     FAILED,
     RUNNING,
     SUCCEEDED,
-    MigrationCondition,
     StorageVersionMigration,
     is_true,
 )
 from kcm.apiextensions.kinds import is_served
+from kcm.apimachinery.meta_v1 import Condition
 from kcm.sdk import Controller, Outcome, Plan, RewriteObjects, UpdateStatus, View, Watch, own_key
 
 RETRY = 1.0  # seconds until the next attempt while this process does not know the kind
@@ -78,21 +78,17 @@ def find_resource(migration: StorageVersionMigration, view: View) -> Resource | 
     Raises NotYetKnownError if this process does not serve the kind as its definition says.
     """
     wanted = migration.spec.resource
-    group, plural = wanted.group or "", wanted.resource or ""
-    scheme = view.scheme
-    served = scheme.at(group, wanted.version or "", plural)
-    if served is not None and not isinstance(served, CustomResource):
-        return scheme.by_name(served.name)
-    definition = view.lister(CustomResourceDefinition).find(f"{plural}.{group}")
+    name = f"{wanted.resource}.{wanted.group}".rstrip(".")
+    stored = next(iter(view.scheme.versions(name)), None)
+    if stored is not None and not isinstance(stored, CustomResource):
+        return stored
+    definition = view.lister(CustomResourceDefinition).find(name)
     if definition is None or not is_served(definition):
         return None
-    versions = definition.spec.versions
-    if not any(version.name == wanted.version and version.served for version in versions):
-        return None
-    stored = next((version.name for version in versions if version.storage), "")
-    if served is None or scheme.by_name(served.name).version != stored:
+    version = next((one.name for one in definition.spec.versions if one.storage), "")
+    if stored is None or stored.version != version:
         raise NotYetKnownError(f"{definition.name} is not served here as its definition says yet")
-    return scheme.by_name(served.name)
+    return stored
 
 
 class NotYetKnownError(errors.KcmError):
@@ -144,14 +140,14 @@ def with_condition(
     """Returns the migration with a condition that is True. One that has ended no longer runs."""
     if is_true(migration, kind):
         return migration
-    conditions: Sequence[MigrationCondition] = migration.status.conditions or ()
+    conditions: Sequence[Condition] = migration.status.conditions or ()
     if kind in (SUCCEEDED, FAILED):
         conditions = [
             one.replace(status="False") if one.type == RUNNING else one for one in conditions
         ]
-    new = MigrationCondition(
-        type=kind, status="True", last_update_time=now.replace(microsecond=0), reason=reason,
-        message=message or None,
+    new = Condition(
+        type=kind, status="True", last_transition_time=now.replace(microsecond=0), reason=reason,
+        message=message,
     )  # fmt: skip
     status = migration.status.replace(conditions=[*conditions, new])
     return migration.with_status(status)

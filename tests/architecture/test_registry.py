@@ -86,7 +86,7 @@ class TestEachController:
 
     def test_says_where_its_behaviour_comes_from(self, kind: type[Controller]) -> None:
         text = inspect.getdoc(inspect.getmodule(kind)) or ""
-        assert re.search(r"Source:\s+(pkg|staging)/.*Kubernetes 1\.33", text, re.DOTALL)
+        assert re.search(r"Source:\s+(pkg|staging)/.*Kubernetes 1\.3[36]", text, re.DOTALL)
 
     def test_explains_each_option_and_has_a_default_for_it(self, kind: type[Controller]) -> None:
         package = kind.__module__.rpartition(".")[0]

@@ -41,11 +41,11 @@ spec:
   paramRef: {name: limits, namespace: default, parameterNotFoundAction: Deny}
   validationActions: [Deny]
 ---
-apiVersion: storagemigration.k8s.io/v1alpha1
+apiVersion: storagemigration.k8s.io/v1beta1
 kind: StorageVersionMigration
 metadata: {name: configmaps}
 spec:
-  resource: {group: "", version: v1, resource: configmaps}
+  resource: {group: "", resource: configmaps}
 """
 
 

@@ -120,8 +120,8 @@ def check_migration(plane: Plane, client: httpx.Client, server: WebhookServer) -
     for one in flipped["spec"]["versions"]:
         one["storage"] = one["name"] == "v1"
     assert client.put(f"{definitions}/gateways.{group}", json=flipped).is_success
-    migrations = "/apis/storagemigration.k8s.io/v1alpha1/storageversionmigrations"
-    resource = {"group": group, "version": "v1", "resource": "gateways"}
+    migrations = "/apis/storagemigration.k8s.io/v1beta1/storageversionmigrations"
+    resource = {"group": group, "resource": "gateways"}
     wanted = {"metadata": {"name": "gateways"}, "spec": {"resource": resource}}
     assert client.post(migrations, json=wanted).status_code == 201
 

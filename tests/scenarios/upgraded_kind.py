@@ -16,7 +16,7 @@ Json = dict[str, Any]
 
 GROUP = "example.com"
 DEFINITIONS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
-MIGRATIONS = "/apis/storagemigration.k8s.io/v1alpha1/storageversionmigrations"
+MIGRATIONS = "/apis/storagemigration.k8s.io/v1beta1/storageversionmigrations"
 
 
 class UpgradedKind:
@@ -102,7 +102,7 @@ class UpgradedKind:
 
     def migrate(self) -> None:
         """Has all objects stored in the last version, and takes the others away."""
-        resource = {"group": GROUP, "version": self._new, "resource": self._plural}
+        resource = {"group": GROUP, "resource": self._plural}
         body = {"metadata": {"name": self._plural}, "spec": {"resource": resource}}
         assert self._cluster.create(MIGRATIONS, body).status_code == 201
         until(lambda: {"Succeeded", "Failed"} & set(self._states()), "the migration")

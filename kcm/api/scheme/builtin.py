@@ -23,11 +23,12 @@ from kcm.api import (
     node_v1,
     policy_v1,
     rbac_v1,
+    resource_v1,
     scheduling_v1,
     storage_v1,
-    storage_v1beta1,
-    storagemigration_v1alpha1,
+    storagemigration_v1beta1,
 )
+from kcm.api.scheme.former import FormerVersion
 from kcm.api.scheme.kinds import Kinds
 from kcm.apimachinery.meta_v1 import KubeObject, Resource, ScalePaths
 
@@ -114,6 +115,20 @@ _KINDS = (
         has_status=False,
         categories="api-extensions",
     ),
+    kind(
+        admissionregistration_v1.MutatingAdmissionPolicy,
+        "mutatingadmissionpolicies",
+        cluster=True,
+        has_status=False,
+        categories="api-extensions",
+    ),
+    kind(
+        admissionregistration_v1.MutatingAdmissionPolicyBinding,
+        "mutatingadmissionpolicybindings",
+        cluster=True,
+        has_status=False,
+        categories="api-extensions",
+    ),
     kind(discovery_v1.EndpointSlice, "endpointslices", has_status=False),
     kind(apps_v1.Deployment, "deployments", short="deploy", categories="all", scale=ScalePaths()),
     kind(apps_v1.ControllerRevision, "controllerrevisions", has_status=False),
@@ -150,15 +165,25 @@ _KINDS = (
     kind(storage_v1.CSIDriver, "csidrivers", cluster=True, has_status=False),
     kind(storage_v1.CSINode, "csinodes", cluster=True, has_status=False),
     kind(storage_v1.CSIStorageCapacity, "csistoragecapacities", has_status=False),
-    kind(
-        storage_v1beta1.VolumeAttributesClass,
-        "volumeattributesclasses",
-        cluster=True,
-        short="vac",
-        has_status=False,
+    replace(
+        kind(
+            storage_v1.VolumeAttributesClass,
+            "volumeattributesclasses",
+            cluster=True,
+            short="vac",
+            has_status=False,
+        ),
+        conversion=FormerVersion("storage.k8s.io/v1beta1"),
     ),
-    kind(
-        storagemigration_v1alpha1.StorageVersionMigration, "storageversionmigrations", cluster=True
+    replace(
+        kind(
+            storagemigration_v1beta1.StorageVersionMigration,
+            "storageversionmigrations",
+            cluster=True,
+        ),
+        conversion=FormerVersion(
+            "storagemigration.k8s.io/v1alpha1", storagemigration_v1beta1.change_from_v1alpha1
+        ),
     ),
     kind(networking_v1.NetworkPolicy, "networkpolicies", short="netpol", has_status=False),
     kind(networking_v1.Ingress, "ingresses", short="ing"),
@@ -168,6 +193,10 @@ _KINDS = (
     kind(flowcontrol_v1.FlowSchema, "flowschemas", cluster=True),
     kind(flowcontrol_v1.PriorityLevelConfiguration, "prioritylevelconfigurations", cluster=True),
     kind(node_v1.RuntimeClass, "runtimeclasses", cluster=True, has_status=False),
+    kind(resource_v1.DeviceClass, "deviceclasses", cluster=True, has_status=False),
+    kind(resource_v1.ResourceClaim, "resourceclaims"),
+    kind(resource_v1.ResourceClaimTemplate, "resourceclaimtemplates", has_status=False),
+    kind(resource_v1.ResourceSlice, "resourceslices", cluster=True, has_status=False),
     kind(rbac_v1.Role, "roles", has_status=False),
     kind(rbac_v1.RoleBinding, "rolebindings", has_status=False),
     kind(rbac_v1.ClusterRole, "clusterroles", cluster=True, has_status=False),

@@ -27,15 +27,19 @@ class Scope(NamedTuple):
     params: bool = False
     authorizer: bool = False
     patches: bool = False  # whether they have the types Object and JSONPatch
+    device: bool = False  # only this variable, no others
 
     @property
     def names(self) -> tuple[str, ...]:
+        if self.device:
+            return ("device",)
         more = [name for name in ("params", "authorizer") if getattr(self, name)]
         return (*_VARIABLES, *more)
 
 
 POLICIES = Scope(authorizer=True)  # of policies without parameters
 WEBHOOKS = Scope(authorizer=True)  # of the match conditions of webhooks
+DEVICES = Scope(device=True)  # of selectors for devices
 
 
 @dataclass(frozen=True)
@@ -66,7 +70,7 @@ def compile_expression(text: str, scope: Scope) -> CompiledPolicyExpression:
     return CompiledPolicyExpression(text, program, type=type_name(program), uses=used)
 
 
-@lru_cache(maxsize=4)
+@lru_cache(maxsize=8)
 def environment_of(scope: Scope) -> Any:
     """Returns the environment of the library, None if the library cannot be loaded."""
     try:

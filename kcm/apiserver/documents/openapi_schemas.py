@@ -43,11 +43,11 @@ _PACKAGES = {
     "kcm.api.discovery_v1": "io.k8s.api.discovery.v1",
     "kcm.api.networking_v1": "io.k8s.api.networking.v1",
     "kcm.api.flowcontrol_v1": "io.k8s.api.flowcontrol.v1",
-    "kcm.api.storagemigration_v1alpha1": "io.k8s.api.storagemigration.v1alpha1",
+    "kcm.api.storagemigration_v1beta1": "io.k8s.api.storagemigration.v1beta1",
     "kcm.api.node_v1": "io.k8s.api.node.v1",
     "kcm.api.policy_v1": "io.k8s.api.policy.v1",
+    "kcm.api.resource_v1": "io.k8s.api.resource.v1",
     "kcm.api.rbac_v1": "io.k8s.api.rbac.v1",
-    "kcm.api.storage_v1beta1": "io.k8s.api.storage.v1beta1",  # before what begins it
     "kcm.api.storage_v1": "io.k8s.api.storage.v1",
     "kcm.api.scheduling_v1": "io.k8s.api.scheduling.v1",
     "kcm.api.apiregistration_v1": "io.k8s.kube-aggregator.pkg.apis.apiregistration.v1",

@@ -50,16 +50,15 @@ BUILT_IN: dict[tuple[str, str], Priority] = {
     ("policy", "v1"): Priority(17100, 15),
     ("rbac.authorization.k8s.io", "v1"): Priority(17000, 15),
     ("storage.k8s.io", "v1"): Priority(16800, 15),
-    ("storage.k8s.io", "v1beta1"): Priority(16800, 9),
     ("apiextensions.k8s.io", "v1"): Priority(16700, 15),
     ("admissionregistration.k8s.io", "v1"): Priority(16700, 15),
-    ("admissionregistration.k8s.io", "v1beta1"): Priority(16700, 12),
     ("scheduling.k8s.io", "v1"): Priority(16600, 15),
     ("coordination.k8s.io", "v1"): Priority(16500, 15),
     ("node.k8s.io", "v1"): Priority(16300, 15),
+    ("resource.k8s.io", "v1"): Priority(16200, 21),
     ("discovery.k8s.io", "v1"): Priority(16200, 15),
     ("flowcontrol.apiserver.k8s.io", "v1"): Priority(16100, 21),
-    ("storagemigration.k8s.io", "v1alpha1"): Priority(15800, 9),
+    ("storagemigration.k8s.io", "v1beta1"): Priority(15800, 9),
 }
 
 

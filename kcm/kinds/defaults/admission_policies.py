@@ -1,4 +1,4 @@
-"""Defaults of ValidatingAdmissionPolicies, their bindings, and configurations of webhooks.
+"""Defaults of admission policies, their bindings, and configurations of webhooks.
 
 Source: pkg/apis/admissionregistration/v1/defaults.go, Kubernetes 1.33.
 """
@@ -13,6 +13,8 @@ from kcm.api.admissionregistration_v1 import (
     FAIL,
     NEVER,
     MatchResources,
+    MutatingAdmissionPolicy,
+    MutatingAdmissionPolicyBinding,
     MutatingWebhook,
     MutatingWebhookConfiguration,
     NamedRuleWithOperations,
@@ -29,13 +31,17 @@ _WEBHOOK_TIMEOUT = 10  # seconds
 _HTTPS_PORT = 443
 
 
-def policy(obj: ValidatingAdmissionPolicy) -> ValidatingAdmissionPolicy:
+PolicyT = TypeVar("PolicyT", ValidatingAdmissionPolicy, MutatingAdmissionPolicy)
+BindingT = TypeVar("BindingT", ValidatingAdmissionPolicyBinding, MutatingAdmissionPolicyBinding)
+
+
+def policy(obj: PolicyT) -> PolicyT:
     spec = fill_defaults(obj.spec, failure_policy=FAIL)
     constraints = spec.match_constraints and _matching(spec.match_constraints)
     return change_fields(obj, spec=change_fields(spec, match_constraints=constraints))
 
 
-def binding(obj: ValidatingAdmissionPolicyBinding) -> ValidatingAdmissionPolicyBinding:
+def binding(obj: BindingT) -> BindingT:
     resources = obj.spec.match_resources and _matching(obj.spec.match_resources)
     return change_fields(obj, spec=change_fields(obj.spec, match_resources=resources))
 

@@ -1,4 +1,4 @@
-"""The columns of ValidatingAdmissionPolicies, their bindings, and configurations of webhooks.
+"""The columns of admission policies, their bindings, and configurations of webhooks.
 
 Source: pkg/printers/internalversion/printers.go, Kubernetes 1.33.
 """
@@ -9,6 +9,8 @@ from collections.abc import Mapping
 from datetime import datetime
 
 from kcm.api.admissionregistration_v1 import (
+    MutatingAdmissionPolicy,
+    MutatingAdmissionPolicyBinding,
     MutatingWebhookConfiguration,
     ValidatingAdmissionPolicy,
     ValidatingAdmissionPolicyBinding,
@@ -20,12 +22,14 @@ from kcm.kinds.printing.column import AGE, NAME, Column
 _UNSET = "<unset>"
 
 
-def _param_kind(policy: ValidatingAdmissionPolicy, _: datetime) -> str:
+def _param_kind(policy: ValidatingAdmissionPolicy | MutatingAdmissionPolicy, _: datetime) -> str:
     kind = policy.spec.param_kind
     return f"{kind.api_version or ''}/{kind.kind or ''}" if kind is not None else _UNSET
 
 
-def _param_ref(binding: ValidatingAdmissionPolicyBinding, _: datetime) -> str:
+def _param_ref(
+    binding: ValidatingAdmissionPolicyBinding | MutatingAdmissionPolicyBinding, _: datetime
+) -> str:
     reference = binding.spec.param_ref
     if reference is None:
         return _UNSET
@@ -37,6 +41,13 @@ def _param_ref(binding: ValidatingAdmissionPolicyBinding, _: datetime) -> str:
 
 _WEBHOOKS = Column("Webhooks", lambda item, _: str(len(item.webhooks or ())), type="integer")
 
+_BINDING = (
+    NAME,
+    Column("PolicyName", lambda item, _: item.spec.policy_name or ""),
+    Column("ParamRef", _param_ref),
+    AGE,
+)
+
 COLUMNS: Mapping[type[KubeObject], tuple[Column, ...]] = {
     ValidatingAdmissionPolicy: (
         NAME,
@@ -46,12 +57,14 @@ COLUMNS: Mapping[type[KubeObject], tuple[Column, ...]] = {
         Column("ParamKind", _param_kind),
         AGE,
     ),
-    ValidatingAdmissionPolicyBinding: (
+    MutatingAdmissionPolicy: (
         NAME,
-        Column("PolicyName", lambda item, _: item.spec.policy_name or ""),
-        Column("ParamRef", _param_ref),
+        Column("Mutations", lambda item, _: str(len(item.spec.mutations or ())), type="integer"),
+        Column("ParamKind", _param_kind),
         AGE,
     ),
+    ValidatingAdmissionPolicyBinding: _BINDING,
+    MutatingAdmissionPolicyBinding: _BINDING,
     ValidatingWebhookConfiguration: (NAME, _WEBHOOKS, AGE),
     MutatingWebhookConfiguration: (NAME, _WEBHOOKS, AGE),
 }

@@ -27,6 +27,7 @@ from kcm.kinds.printing import (
     autoscaling,
     batch,
     certificates,
+    devices,
     flow_control,
     networking,
     storage,
@@ -285,6 +286,7 @@ COLUMNS: Mapping[type[KubeObject], tuple[Column, ...]] = {
     **networking.COLUMNS,
     **storage.COLUMNS,
     **certificates.COLUMNS,
+    **devices.COLUMNS,
     **batch.COLUMNS,
     PodDisruptionBudget: (
         NAME,

@@ -15,8 +15,8 @@ from kcm.api.storage_v1 import (
     CSIStorageCapacity,
     StorageClass,
     VolumeAttachment,
+    VolumeAttributesClass,
 )
-from kcm.api.storage_v1beta1 import VolumeAttributesClass
 from kcm.apimachinery.meta_v1 import KubeObject
 from kcm.kinds.printing.column import AGE, NAME, NONE, Column
 

@@ -3,9 +3,8 @@
 The functions are pure; `kcm.store.admission.quotas` enforces the quotas.
 
 Source: pkg/quota/v1, staging/src/k8s.io/apiserver/pkg/quota/v1 and
-staging/src/k8s.io/apiserver/pkg/admission/plugin/resourcequota, Kubernetes 1.33. Not implemented:
-resources that are limited by configuration even without a quota (`limitedResources`), and the scope
-VolumeAttributesClass, which is off by default.
+staging/src/k8s.io/apiserver/pkg/admission/plugin/resourcequota, Kubernetes 1.36. Not implemented:
+resources that are limited by configuration even without a quota (`limitedResources`).
 """
 
 from kcm.kinds.quota.charging import Excess, charged

@@ -21,7 +21,7 @@ from kcm.api.core_v1 import (
 from kcm.api.scheme import Resource
 from kcm.apimachinery.meta_v1 import KubeObject
 from kcm.apimachinery.quantity import Quantity, ResourceList, add_amounts
-from kcm.kinds.quota import pods
+from kcm.kinds.quota import devices, pods
 from kcm.kinds.quota.amounts import ONE, ZERO, only
 
 _UNTRACKED = frozenset({"events"})
@@ -102,6 +102,7 @@ _OF_SERVICES = frozenset(
 _CLAIMS, _STORAGE = "persistentvolumeclaims", "requests.storage"
 _OF_CLAIMS = frozenset({f"count/{_CLAIMS}", _CLAIMS, _STORAGE})
 _OF_CLASS = ".storageclass.storage.k8s.io/"
+_ATTRIBUTES = "VolumeAttributesClass"
 _CLASS_ANNOTATION = "volume.beta.kubernetes.io/storage-class"
 
 
@@ -115,6 +116,22 @@ def _claim_usage(claim: PersistentVolumeClaim, now: datetime) -> ResourceList:
     of_class = {f"{name}{_OF_CLASS}{of}": amount for of, amount in amounts.items()} if name else {}
     usage = {f"count/{_CLAIMS}": ONE, **amounts, **of_class}
     return {name: amount for name, amount in usage.items() if amount is not None}
+
+
+def _claim_in_scope(
+    claim: PersistentVolumeClaim, wanted: ScopedResourceSelectorRequirement
+) -> bool:
+    """Reports whether the claim has, had or is to get a VolumeAttributesClass that is wanted."""
+    status = claim.status
+    modified = status.modify_volume_status
+    names = {
+        claim.spec.volume_attributes_class_name,
+        status.current_volume_attributes_class_name,
+        modified.target_volume_attributes_class_name if modified else None,
+    }
+    if wanted.scope_name != _ATTRIBUTES:
+        return False
+    return pods.selects_any(wanted, frozenset(filter(None, names)))
 
 
 def _storage_of(claim: PersistentVolumeClaim) -> Quantity | None:
@@ -142,7 +159,8 @@ def _count_objects(name: str) -> Evaluator:
 _OWN = {
     "pods": Evaluator(pods.tracks, pods.usage, pods.in_scope, pods.missing),
     "services": Evaluator(_OF_SERVICES.__contains__, _service_usage, on_update=True),
-    _CLAIMS: Evaluator(_claim_tracks, _claim_usage, on_update=True),
+    _CLAIMS: Evaluator(_claim_tracks, _claim_usage, _claim_in_scope, on_update=True),
+    "resourceclaims.resource.k8s.io": Evaluator(devices.tracks, devices.usage, on_update=True),
 }
 
 

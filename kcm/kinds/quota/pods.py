@@ -143,11 +143,19 @@ def _has_deadline(pod: Pod) -> bool:
 
 def _has_class(pod: Pod, wanted: ScopedResourceSelectorRequirement) -> bool:
     name = pod.spec.priority_class_name
+    return selects_any(wanted, frozenset([name] if name else []))
+
+
+def selects_any(wanted: ScopedResourceSelectorRequirement, names: frozenset[str]) -> bool:
+    """Reports whether a scope with an operator selects one of an object's classes, or an object
+    that has none.
+    """
     operator = _OPERATORS.get(wanted.operator)
     if operator is None:
         return False
-    test = Requirement("PriorityClass", operator, tuple(wanted.values or ()))
-    return test.matches({"PriorityClass": name} if name else {})
+    scope = wanted.scope_name
+    test = Requirement(scope, operator, tuple(wanted.values or ()))
+    return any(test.matches({scope: name}) for name in names) if names else test.matches({})
 
 
 def _affinity_terms(affinity: Affinity | None) -> Iterator[PodAffinityTerm]:

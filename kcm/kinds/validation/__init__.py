@@ -17,6 +17,8 @@ from typing import Any
 
 from kcm.api import apps_v1, autoscaling_v1, autoscaling_v2, core_v1, events_v1, rbac_v1
 from kcm.api.admissionregistration_v1 import (
+    MutatingAdmissionPolicy,
+    MutatingAdmissionPolicyBinding,
     MutatingWebhookConfiguration,
     ValidatingAdmissionPolicy,
     ValidatingAdmissionPolicyBinding,
@@ -40,6 +42,12 @@ from kcm.api.networking_v1 import (
 )
 from kcm.api.node_v1 import RuntimeClass
 from kcm.api.policy_v1 import PodDisruptionBudget
+from kcm.api.resource_v1 import (
+    DeviceClass,
+    ResourceClaim,
+    ResourceClaimTemplate,
+    ResourceSlice,
+)
 from kcm.api.scheduling_v1 import PriorityClass
 from kcm.api.storage_v1 import (
     CSIDriver,
@@ -47,9 +55,9 @@ from kcm.api.storage_v1 import (
     CSIStorageCapacity,
     StorageClass,
     VolumeAttachment,
+    VolumeAttributesClass,
 )
-from kcm.api.storage_v1beta1 import VolumeAttributesClass
-from kcm.api.storagemigration_v1alpha1 import StorageVersionMigration
+from kcm.api.storagemigration_v1beta1 import StorageVersionMigration
 from kcm.apiextensions import objects
 from kcm.apimachinery import field_errors, names
 from kcm.apimachinery.field_errors import Faults
@@ -73,7 +81,7 @@ from kcm.kinds.validation import (
     trust_bundles,
     volume_claims,
 )
-from kcm.kinds.validation.admission import policies, webhooks
+from kcm.kinds.validation.admission import mutating_policies, policies, webhooks
 from kcm.kinds.validation.apps import (
     daemonsets,
     deployments,
@@ -91,6 +99,7 @@ from kcm.kinds.validation.core import (
     services,
     small_kinds,
 )
+from kcm.kinds.validation.devices import device_claim_status, device_claims, device_slices
 from kcm.kinds.validation.podspec import pod_parts, pod_status, pods
 
 __all__ = ["validate_create", "validate_status_update", "validate_update"]
@@ -184,6 +193,14 @@ _RULES: dict[type[KubeObject], _Rules] = {
     RuntimeClass: _Rules(runtime_classes.create, runtime_classes.update),
     ValidatingAdmissionPolicy: _Rules(policies.create, policies.update),
     ValidatingAdmissionPolicyBinding: _Rules(policies.create_binding, policies.update_binding),
+    MutatingAdmissionPolicy: _Rules(mutating_policies.create, mutating_policies.update),
+    MutatingAdmissionPolicyBinding: _Rules(
+        mutating_policies.create_binding, mutating_policies.update_binding
+    ),
+    DeviceClass: _Rules(device_claims.create_class, device_claims.update_class),
+    ResourceClaim: _Rules(device_claims.create, device_claims.update, device_claim_status.update),
+    ResourceClaimTemplate: _Rules(device_claims.create_template, device_claims.update_template),
+    ResourceSlice: _Rules(device_slices.create, device_slices.update),
     ValidatingWebhookConfiguration: _Rules(webhooks.create, webhooks.update),
     MutatingWebhookConfiguration: _Rules(webhooks.create, webhooks.update),
     StorageVersionMigration: _Rules(migrations.create, migrations.update, migrations.status_update),

@@ -58,7 +58,7 @@ def status_update(new: PodDisruptionBudget, old: PodDisruptionBudget) -> Faults:
     status = new.status
     return [
         *meta.metadata_update(new, old),
-        *_conditions(status.conditions or [], "status.conditions"),
+        *conditions(status.conditions or [], "status.conditions"),
         *not_negative("status.disruptionsAllowed", status.disruptions_allowed),
         *not_negative("status.currentHealthy", status.current_healthy),
         *not_negative("status.desiredHealthy", status.desired_healthy),
@@ -66,11 +66,12 @@ def status_update(new: PodDisruptionBudget, old: PodDisruptionBudget) -> Faults:
     ]
 
 
-def _conditions(conditions: list[Condition], path: str) -> Faults:
+def conditions(given: list[Condition], path: str) -> Faults:
+    """Checks conditions of the form that newer kinds share."""
     faults: Faults = []
-    for index, condition in enumerate(conditions):
+    for index, condition in enumerate(given):
         where = f"{path}[{index}]"
-        if any(condition.type == other.type for other in conditions[:index]):
+        if any(condition.type == other.type for other in given[:index]):
             faults.append(duplicate(f"{where}.type", condition.type))
         faults += _condition(condition, where)
     return faults

@@ -1,13 +1,12 @@
 """Validation of StorageVersionMigrations.
 
-Source: pkg/apis/storagemigration/validation/validation.go, Kubernetes 1.33.
+Source: pkg/apis/storagemigration/validation/validation.go, Kubernetes 1.36.
 """
 
 from __future__ import annotations
 
-from kcm.api.storagemigration_v1alpha1 import (
+from kcm.api.storagemigration_v1beta1 import (
     FAILED,
-    RUNNING,
     SUCCEEDED,
     StorageVersionMigration,
     is_true,
@@ -15,6 +14,7 @@ from kcm.api.storagemigration_v1alpha1 import (
 from kcm.apimachinery import names
 from kcm.apimachinery.field_errors import Faults, invalid, not_negative, require_unchanged, required
 from kcm.kinds.validation import meta
+from kcm.kinds.validation.disruption import conditions
 
 _CONDITIONS, _VERSION = "status.conditions", "status.resourceVersion"
 
@@ -25,34 +25,35 @@ def create(migration: StorageVersionMigration) -> Faults:
 
 
 def update(new: StorageVersionMigration, old: StorageVersionMigration) -> Faults:
-    faults = _resource(new) + meta.metadata_update(new, old)
-    for field in ("group", "version", "resource"):
-        before = getattr(old.spec.resource, field) or ""
-        after = getattr(new.spec.resource, field) or ""
-        faults += require_unchanged(f"spec.resource.{field}", after, before)
-    return faults
+    return [
+        *_resource(new),
+        *meta.metadata_update(new, old),
+        *require_unchanged("spec", new.spec, old.spec),
+    ]
 
 
 def _resource(migration: StorageVersionMigration) -> Faults:
-    resource = migration.spec.resource
-    return [
-        required(f"spec.resource.{field}", f"{field} is required")
-        for field in ("resource", "version")
-        if not getattr(resource, field)
-    ]
+    resource, path = migration.spec.resource, "spec.resource"
+    faults: Faults = []
+    if not resource.resource:
+        faults.append(required(f"{path}.resource", "resource is required to be set"))
+    elif details := names.label_1035_faults(resource.resource):
+        faults.append(invalid(f"{path}.resource", resource.resource, ",".join(details)))
+    if resource.group and (details := names.subdomain_faults(resource.group)):
+        faults.append(invalid(f"{path}.group", resource.group, ",".join(details)))
+    return faults
 
 
 def status_update(new: StorageVersionMigration, old: StorageVersionMigration) -> Faults:
     faults = meta.metadata_update(new, old) + _version(new)
+    faults += conditions(new.status.conditions or [], _CONDITIONS)
     before = old.status.resource_version or ""
     if before:
         faults += require_unchanged(_VERSION, new.status.resource_version or "", before)
-    succeeded, failed, runs = (is_true(new, kind) for kind in (SUCCEEDED, FAILED, RUNNING))
+    succeeded, failed = is_true(new, SUCCEEDED), is_true(new, FAILED)
     checks = [
         (succeeded and failed,
          "Both success and failed conditions cannot be true at the same time"),
-        (succeeded and runs, "Running condition cannot be true when success condition is true"),
-        (failed and runs, "Running condition cannot be true when failed condition is true"),
         (is_true(old, SUCCEEDED) and not succeeded,
          "Success condition cannot be set to false once it is true"),
         (is_true(old, FAILED) and not failed,

@@ -18,8 +18,7 @@ from kcm.api.core_v1.persistent_volumes import (
     PersistentVolumeSpec,
 )
 from kcm.api.core_v1.references import SecretReference
-from kcm.api.storage_v1 import StorageClass
-from kcm.api.storage_v1beta1 import VolumeAttributesClass
+from kcm.api.storage_v1 import StorageClass, VolumeAttributesClass
 from kcm.apimachinery import names
 from kcm.apimachinery.field_errors import (
     IMMUTABLE,

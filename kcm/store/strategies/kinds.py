@@ -54,6 +54,7 @@ from kcm.store.strategies.counted import (
     PriorityClassStrategy,
     WebhooksStrategy,
 )
+from kcm.store.strategies.devices import ResourceClaimStrategy, ResourceSliceStrategy
 from kcm.store.strategies.services import ServiceStrategy
 from kcm.store.strategies.volume_sources import complete_sources
 
@@ -342,6 +343,8 @@ _STRATEGIES: dict[str, Strategy[Any]] = {
     "priorityclasses.scheduling.k8s.io": PriorityClassStrategy(),
     "validatingwebhookconfigurations.admissionregistration.k8s.io": WebhooksStrategy(),
     "mutatingwebhookconfigurations.admissionregistration.k8s.io": WebhooksStrategy(),
+    "resourceclaims.resource.k8s.io": ResourceClaimStrategy(),
+    "resourceslices.resource.k8s.io": ResourceSliceStrategy(),
     "certificatesigningrequests.certificates.k8s.io": SigningRequestStrategy(),
     "customresourcedefinitions.apiextensions.k8s.io": DefinitionStrategy(),
     "apiservices.apiregistration.k8s.io": APIServiceStrategy(),

@@ -20,9 +20,6 @@ from kcm.apiserver.documents.discovery import Discovery
 from kcm.apiserver.documents.openapi_schemas import name_of
 from tests.unit.api.differences import read_differences
 
-# API versions that upstream does not serve any more, until kcm serves the next one.
-_FORMER = ("kcm.api.storage_v1beta1", "kcm.api.storagemigration_v1alpha1")
-
 Struct = dict[str, str]
 """The type and marks of each field of a struct, by the field's name in JSON."""
 
@@ -63,7 +60,7 @@ def every_model() -> list[type[Model]]:
     seen: set[type[Model]] = set()
     for resource in Discovery(Scheme()).list_served_resources():
         model = resource.model
-        if not is_metric(resource) and model.__module__ not in _FORMER:
+        if not is_metric(resource):
             list(models_of(model, seen))
     return sorted(seen, key=name_of)
 

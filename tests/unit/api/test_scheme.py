@@ -41,38 +41,6 @@ def test_every_kind_is_found_by_name_version_and_model(resource: Resource) -> No
     assert BUILT_IN.lookup(resource.kind) is resource
 
 
-def test_the_kinds_of_the_cluster_are_those_of_upstream() -> None:
-    cluster = {resource.plural for resource in BUILT_IN.resources() if not resource.namespaced}
-    assert cluster == {
-        "certificatesigningrequests",
-        "clusterrolebindings",
-        "clusterroles",
-        "clustertrustbundles",
-        "csidrivers",
-        "csinodes",
-        "customresourcedefinitions",
-        "flowschemas",
-        "ingressclasses",
-        "ipaddresses",
-        "namespaces",
-        "nodes",
-        "persistentvolumes",
-        "priorityclasses",
-        "prioritylevelconfigurations",
-        "runtimeclasses",
-        "servicecidrs",
-        "storageclasses",
-        "storageversionmigrations",
-        "validatingadmissionpolicies",
-        "validatingadmissionpolicybindings",
-        "validatingwebhookconfigurations",
-        "mutatingwebhookconfigurations",
-        "apiservices",
-        "volumeattachments",
-        "volumeattributesclasses",
-    }
-
-
 @pytest.mark.parametrize(
     ("word", "name"),
     [

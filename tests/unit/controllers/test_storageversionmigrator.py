@@ -14,18 +14,16 @@ from kcm.api import codec
 from kcm.api.apiextensions_v1 import CustomResourceDefinition
 from kcm.api.apps_v1 import Deployment
 from kcm.api.scheme import BUILT_IN, Scheme
-from kcm.api.storagemigration_v1alpha1 import (
+from kcm.api.storagemigration_v1beta1 import (
     FAILED,
     RUNNING,
     SUCCEEDED,
-    GroupVersionResource,
-    MigrationCondition,
     StorageVersionMigration,
     StorageVersionMigrationSpec,
     StorageVersionMigrationStatus,
 )
 from kcm.apiextensions.registration import register, unregister
-from kcm.apimachinery.meta_v1 import KubeObject, ObjectMeta
+from kcm.apimachinery.meta_v1 import Condition, GroupResource, KubeObject, ObjectMeta
 from kcm.controllers.storageversionmigrator import (
     BUDGET,
     RETRY,
@@ -49,9 +47,9 @@ def migration(
 ) -> StorageVersionMigration:
     status = StorageVersionMigrationStatus(
         resource_version=version,
-        conditions=[MigrationCondition(type=kind, status="True") for kind in conditions] or None,
+        conditions=[Condition(type=kind, status="True") for kind in conditions] or None,
     )
-    wanted = GroupVersionResource(group=group, version="v1", resource=resource)
+    wanted = GroupResource(group=group, resource=resource)
     return StorageVersionMigration(
         metadata=ObjectMeta(name="m", uid="u1"),
         spec=StorageVersionMigrationSpec(resource=wanted),

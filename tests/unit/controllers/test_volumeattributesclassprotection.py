@@ -12,7 +12,7 @@ import pytest
 
 from kcm.api.core_v1.volume_claims import ModifyVolumeStatus
 from kcm.api.finalizers import ATTRIBUTES_CLASS_PROTECTION
-from kcm.api.storage_v1beta1 import VolumeAttributesClass
+from kcm.api.storage_v1 import VolumeAttributesClass
 from kcm.apimachinery.meta_v1 import KubeObject, ObjectMeta
 from kcm.controllers.volumeattributesclassprotection import (
     VACProtectionController,

@@ -10,7 +10,7 @@ cost of an expression is not estimated before it runs.
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from kcm.api.admissionregistration_v1 import (
     AUDIT,
@@ -20,6 +20,8 @@ from kcm.api.admissionregistration_v1 import (
     WARN,
     AuditAnnotation,
     MatchCondition,
+    MutatingAdmissionPolicyBindingSpec,
+    MutatingAdmissionPolicySpec,
     ParamKind,
     ParamRef,
     ValidatingAdmissionPolicy,
@@ -66,6 +68,7 @@ _RESERVED = frozenset(
 )  # fmt: skip
 _TRUTH, _TEXT, _OPTIONAL_TEXT, _ANY = (BOOL,), (STRING,), (STRING, NULL), ()
 _Expressions = frozenset[str]
+PolicySpec = ValidatingAdmissionPolicySpec | MutatingAdmissionPolicySpec
 
 
 def create(policy: ValidatingAdmissionPolicy) -> Faults:
@@ -82,11 +85,16 @@ def _has_params(policy: ValidatingAdmissionPolicy) -> bool:
     return policy.spec.param_kind is not None
 
 
+def list_shared_expressions(spec: PolicySpec) -> Iterator[str]:
+    """Yields the expressions that validating and mutating policies have."""
+    for one in (*(spec.match_conditions or ()), *(spec.variables or ())):
+        yield one.expression
+
+
 def _expressions(spec: ValidatingAdmissionPolicySpec) -> _Expressions:
     return frozenset(
         [
-            *(one.expression for one in spec.match_conditions or ()),
-            *(one.expression for one in spec.variables or ()),
+            *list_shared_expressions(spec),
             *(one.expression for one in spec.validations or ()),
             *(one.message_expression or "" for one in spec.validations or ()),
             *(one.value_expression for one in spec.audit_annotations or ()),
@@ -94,18 +102,19 @@ def _expressions(spec: ValidatingAdmissionPolicySpec) -> _Expressions:
     )
 
 
-class _Policy:
-    """Checks the spec of one policy. `kept` are expressions that it had before."""
+class SpecCheck:
+    """Checks what validating and mutating policies share. `kept` are expressions that the policy
+    had before.
+    """
 
-    def __init__(self, policy: ValidatingAdmissionPolicy, kept: _Expressions) -> None:
-        self._name = policy.name
-        self._spec = policy.spec
+    def __init__(self, spec: PolicySpec, kept: _Expressions) -> None:
+        self._shared = spec
         self._kept = kept
-        self._params = policy.spec.param_kind is not None
+        self._params = spec.param_kind is not None
         self._known: set[str] = set()  # the names of the variables that an expression may use
 
     def check(self) -> Faults:
-        spec = self._spec
+        spec = self._shared
         faults = _failure_policy(spec.failure_policy)
         if spec.param_kind is not None:
             faults += _param_kind(spec.param_kind, "spec.paramKind")
@@ -117,16 +126,7 @@ class _Policy:
             if not spec.match_constraints.resource_rules:
                 faults.append(required(f"{path}.resourceRules"))
         faults += self._variables(spec.variables or ())
-        faults += self._conditions(spec.match_conditions or ())
-        if not spec.validations and not spec.audit_annotations:
-            why = "validations or auditAnnotations must be non-empty"
-            return [
-                *faults,
-                required("spec.validations", f"{why}; at least one must be specified"),
-            ]
-        for index, validation in enumerate(spec.validations or ()):
-            faults += self._validation(validation, f"spec.validations[{index}]")
-        return faults + self._annotations(spec.audit_annotations or ())
+        return faults + self._conditions(spec.match_conditions or ())
 
     def _conditions(self, conditions: Sequence[MatchCondition]) -> Faults:
         def check(text: str, path: str) -> Faults:
@@ -149,6 +149,42 @@ class _Policy:
                 faults += self._expression(variable.expression, f"{where}.expression", _ANY)
             self._known.add(variable.name)
         return faults + repeated("spec.variables", "name", [one.name for one in variables])
+
+    def _expression(
+        self, text: str, path: str, types: Sequence[str], *, authorizer: bool = True
+    ) -> Faults:
+        """Checks that an expression compiles, and that its value has one of these types."""
+        if text in self._kept:
+            return []
+        return expression(text, path, Scope(self._params, authorizer), types, self._known)
+
+    def check_mutation(self, text: str, path: str) -> Faults:
+        """Checks that the expression of a mutation compiles."""
+        if text in self._kept:
+            return []
+        scope = Scope(self._params, authorizer=True, patches=True)
+        return expression(text, path, scope, _ANY, self._known)
+
+
+class _Policy(SpecCheck):
+    """Checks the spec of a validating policy."""
+
+    def __init__(self, policy: ValidatingAdmissionPolicy, kept: _Expressions) -> None:
+        super().__init__(policy.spec, kept)
+        self._name = policy.name
+        self._spec = policy.spec
+
+    def check(self) -> Faults:
+        spec, faults = self._spec, super().check()
+        if not spec.validations and not spec.audit_annotations:
+            why = "validations or auditAnnotations must be non-empty"
+            return [
+                *faults,
+                required("spec.validations", f"{why}; at least one must be specified"),
+            ]
+        for index, validation in enumerate(spec.validations or ()):
+            faults += self._validation(validation, f"spec.validations[{index}]")
+        return faults + self._annotations(spec.audit_annotations or ())
 
     def _validation(self, validation: Validation, path: str) -> Faults:
         text, message = validation.expression.strip(), (validation.message or "").strip()
@@ -189,14 +225,6 @@ class _Policy:
             else:
                 faults += self._expression(text, f"{where}.valueExpression", _OPTIONAL_TEXT)
         return faults + repeated(path, "key", [one.key for one in annotations])
-
-    def _expression(
-        self, text: str, path: str, types: Sequence[str], *, authorizer: bool = True
-    ) -> Faults:
-        """Checks that an expression compiles, and that its value has one of these types."""
-        if text in self._kept:
-            return []
-        return expression(text, path, Scope(self._params, authorizer), types, self._known)
 
 
 def _failure_policy(value: str | None) -> Faults:
@@ -245,16 +273,23 @@ def _param_kind(kind: ParamKind, path: str) -> Faults:
 
 def create_binding(binding: ValidatingAdmissionPolicyBinding) -> Faults:
     faults = meta.metadata(binding, namespaced=False, name_rule=names.subdomain_faults)
-    return faults + _binding(binding.spec)
+    return faults + _validating_binding(binding.spec)
 
 
 def update_binding(
     new: ValidatingAdmissionPolicyBinding, old: ValidatingAdmissionPolicyBinding
 ) -> Faults:
-    return meta.metadata_update(new, old) + _binding(new.spec)
+    return meta.metadata_update(new, old) + _validating_binding(new.spec)
 
 
-def _binding(spec: ValidatingAdmissionPolicyBindingSpec) -> Faults:
+def _validating_binding(spec: ValidatingAdmissionPolicyBindingSpec) -> Faults:
+    return binding_spec(spec) + _actions(spec.validation_actions or (), "spec.validationActions")
+
+
+def binding_spec(
+    spec: ValidatingAdmissionPolicyBindingSpec | MutatingAdmissionPolicyBindingSpec,
+) -> Faults:
+    """Checks what the bindings of validating and mutating policies share."""
     faults: Faults = []
     if not spec.policy_name:
         faults.append(required("spec.policyName"))
@@ -265,7 +300,7 @@ def _binding(spec: ValidatingAdmissionPolicyBindingSpec) -> Faults:
         faults += _param_ref(spec.param_ref, "spec.paramRef")
     if spec.match_resources is not None:
         faults += match_resources(spec.match_resources, "spec.matchResources")
-    return faults + _actions(spec.validation_actions or (), "spec.validationActions")
+    return faults
 
 
 def _param_ref(reference: ParamRef, path: str) -> Faults:

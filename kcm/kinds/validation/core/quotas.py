@@ -41,7 +41,8 @@ _WITHOUT_VALUES = (
     "NotBestEffort",
     "CrossNamespacePodAffinity",
 )
-_SCOPES = frozenset({*_WITHOUT_VALUES, "PriorityClass"})
+_OF_CLAIMS = "VolumeAttributesClass"
+_SCOPES = frozenset({*_WITHOUT_VALUES, "PriorityClass", _OF_CLAIMS})
 _CONTRARY = ({"BestEffort", "NotBestEffort"}, {"Terminating", "NotTerminating"})
 
 
@@ -136,6 +137,8 @@ def _unfit(scope: str, spec: ResourceQuotaSpec) -> int:
     if scope not in _SCOPES:
         return 0
     fit = {"pods"} if scope == "BestEffort" else {"pods"} | _POD_COMPUTE
+    if scope == _OF_CLAIMS:
+        fit = {"persistentvolumeclaims", "requests.storage"}
     return sum(_is_standard(name) and name not in fit for name in spec.hard or ())
 
 

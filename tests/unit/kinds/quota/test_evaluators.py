@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from kcm.api import scheme
+from kcm.api.core_v1 import ScopedResourceSelectorRequirement
 from kcm.api.scheme import BUILT_IN
 from kcm.apimachinery.meta_v1 import KubeObject
 from kcm.kinds.quota import evaluator_of, is_tracked, used_by
@@ -117,3 +118,29 @@ def test_all_objects_of_the_namespace_are_added_up() -> None:
         "services": "0",
     }
     assert sorted(asked) == ["configmaps", "pods", "services"]
+
+
+# TestPersistentVolumeClaimEvaluatorMatchingScopes
+@pytest.mark.parametrize(
+    ("operator", "values", "chosen", "current", "expected"),
+    [
+        ("Exists", None, "gold", None, True),
+        ("Exists", None, None, None, False),
+        ("DoesNotExist", None, None, None, True),
+        ("In", ["gold"], "silver", "gold", True),
+        ("In", ["gold"], "silver", None, False),
+        ("NotIn", ["gold"], "silver", None, True),
+    ],
+)
+def test_claims_are_in_the_scope_of_each_class_of_attributes_that_they_have(
+    operator: str, values: list[str] | None, chosen: str | None, current: str | None, expected: bool
+) -> None:
+    claim = with_spec("persistentvolumeclaims", volumeAttributesClassName=chosen)
+    status = claim.status.replace(current_volume_attributes_class_name=current)
+    wanted = ScopedResourceSelectorRequirement(
+        scope_name="VolumeAttributesClass", operator=operator, values=values
+    )
+    evaluator = evaluator_of(claim.resource)
+    assert evaluator.in_scope(claim.with_status(status), wanted) is expected
+    priority = wanted.replace(scope_name="PriorityClass")
+    assert not evaluator.in_scope(claim.with_status(status), priority)
