@@ -13,6 +13,8 @@ PIP_FLAGS := --disable-pip-version-check --progress-bar off -q
 UP_FLAGS ?=
 BASE ?=
 COMPARE_FLAGS ?=
+E2E_TEST ?=
+CONFORMANCE_FLAGS ?=
 
 .DEFAULT_GOAL := help
 
@@ -46,7 +48,7 @@ test: install ## Run the test suite; `make scenarios` and `make chaos` run what 
 
 .PHONY: test-newest
 test-newest: install ## Run the suite with the newest and the oldest versions of what kcm needs
-	$(BIN)/python tools/other_versions.py $(VERSIONS)
+	$(BIN)/python -m tools.other_versions $(VERSIONS)
 
 .PHONY: lock
 lock: install ## Renew the locked versions, and show which have changed
@@ -84,6 +86,10 @@ bench-smoke: install ## Run every measurement at smoke size, to see that it work
 .PHONY: bench-compare
 bench-compare: install ## Measure BASE=commit and this tree in turns (COMPARE_FLAGS=--help says more)
 	$(BIN)/python -m bench.compare $(COMPARE_FLAGS) $(BASE)
+
+.PHONY: conformance
+conformance: install ## Run Kubernetes' conformance suite, E2E_TEST=program (CONFORMANCE_FLAGS=--help says more)
+	$(BIN)/python -m tools.conformance run $(if $(E2E_TEST),--e2e-test "$(E2E_TEST)") $(CONFORMANCE_FLAGS)
 
 .PHONY: docs
 docs: install ## Build the site of the documents into site/; every warning is an error

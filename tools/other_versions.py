@@ -15,7 +15,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from lock import read_versions
+from tools.lock import read_versions
 
 ROOT = Path(__file__).parents[1]
 LOCK = ROOT / "locks" / "dev.txt"

@@ -1,0 +1,29 @@
+from __future__ import annotations
+
+from tools.conformance.page import describe, render
+from tools.conformance.results import COLUMNS, Results
+
+PASSING = "[sig-apps] Job should run a job to completion [Conformance]"
+FAILING = "[sig-api-machinery] Watchers a | b <c> [Conformance]"
+IMPOSSIBLE = "[sig-api-machinery] AdmissionWebhook [Privileged:ClusterAdmin] should deny crd"
+RESULTS = Results(
+    "0123456789abcdef", "v1.36.2", {PASSING: "passed", FAILING: "cut", IMPOSSIBLE: "failed"}
+)
+
+
+def test_each_spec_says_how_it_ended() -> None:
+    assert describe("simulated", PASSING, RESULTS) == "passed"
+    assert describe("simulated", FAILING, RESULTS) == "**failed**"
+    assert describe("simulated", IMPOSSIBLE, RESULTS).startswith("cannot run: ")
+    assert describe("kubelet", IMPOSSIBLE, RESULTS) == "**failed**"
+    assert describe("simulated", "another", RESULTS) == "not run"
+    assert describe("simulated", PASSING, None) == "not run"
+
+
+def test_the_page_has_the_sums_and_a_table_for_each_group() -> None:
+    text = render({"simulated": RESULTS, "kubelet": None})
+    assert "| simulated nodes | 1 | 1 | 1 | 3 | `0123456789` | v1.36.2 |" in text
+    assert f"| {COLUMNS['kubelet']} | not run yet |" in text
+    assert text.index("## sig-api-machinery") < text.index("## sig-apps")
+    assert r"| Watchers a \| b &lt;c> | **failed** |" in text
+    assert "| Job should run a job to completion | passed |" in text

@@ -1,0 +1,1 @@
+"""Runs Kubernetes' own conformance suite against kcm, and writes docs/conformance.md."""

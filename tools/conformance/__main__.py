@@ -1,0 +1,135 @@
+"""Runs the conformance suite, and writes docs/conformance.md."""
+
+from __future__ import annotations
+
+import subprocess
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import click
+import re2
+
+from tools.conformance import page, results, rig
+from tools.conformance.lanes import run_specs
+from tools.conformance.suite import FAILED, PASSED, Outcome, Suite
+
+_ROOT = Path(__file__).parents[2]
+_PAGE = _ROOT / "docs" / "conformance.md"
+
+
+@dataclass(frozen=True)
+class RunOptions:
+    """The flags of `run`."""
+
+    program: Path
+    column: str
+    kubeconfig: Path | None
+    lanes: int
+    timeout: float
+    only: str
+    logs: Path
+
+
+@click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
+def main() -> None:
+    """Run Kubernetes' conformance suite against kcm.
+
+    The suite is the program e2e.test of a release of Kubernetes. docs/conformance.md says how to
+    get it.
+    """
+
+
+@main.command()
+@click.option(
+    "--e2e-test",
+    "program",
+    required=True,
+    type=click.Path(exists=True, path_type=Path),
+    help="The program e2e.test of the version of Kubernetes that kcm serves.",
+)
+@click.option(
+    "--column",
+    default="simulated",
+    show_default=True,
+    type=click.Choice(list(results.COLUMNS)),
+    help="The column of the page that is filled.",
+)
+@click.option(
+    "--kubeconfig",
+    type=click.Path(exists=True, path_type=Path),
+    help="The cluster. Without it, kcm is started with five simulated nodes.",
+)
+@click.option(
+    "--lanes",
+    default=4,
+    show_default=True,
+    type=click.IntRange(min=1),
+    help="How many specs run at once. Serial ones run alone at the end.",
+)
+@click.option("--timeout", default=180.0, show_default=True, help="Seconds for one spec.")
+@click.option("--only", default="", metavar="REGEX", help="Run specs whose names match.")
+@click.option(
+    "--logs",
+    default=".conformance",
+    show_default=True,
+    type=click.Path(path_type=Path),
+    help="Folder for a log of each spec.",
+)
+def run(**given: Any) -> None:
+    """Run specs, and write the page.
+
+    \b
+    Examples:
+      python -m tools.conformance run --e2e-test ./e2e.test
+      python -m tools.conformance run --e2e-test ./e2e.test --only 'sig-apps.*Job'
+      python -m tools.conformance run --e2e-test ./e2e.test --column kubelet --kubeconfig F
+    """
+    options = RunOptions(**given)
+    options.logs.mkdir(parents=True, exist_ok=True)
+    with _cluster(options) as kubeconfig:
+        suite = Suite(options.program.resolve(), kubeconfig, options.logs, options.timeout)
+        chosen = [spec for spec in suite.list_specs() if re2.search(options.only, spec)]
+        running = run_specs(chosen, suite.run, options.lanes)
+        outcomes = list(_show_progress(running, len(chosen), suite))
+    commit = _ask("git", "-C", str(_ROOT), "rev-parse", "HEAD")
+    version = _ask(str(options.program.resolve()), "--version")
+    results.write(options.column, commit, version, outcomes)
+    _write_page()
+
+
+@main.command("page")
+def page_command() -> None:
+    """Write the page from the results of the last runs."""
+    _write_page()
+
+
+def _write_page() -> None:
+    _PAGE.write_text(page.render({column: results.read(column) for column in results.COLUMNS}))
+    click.echo(f"wrote {_PAGE.relative_to(_ROOT)}")
+
+
+def _cluster(options: RunOptions) -> AbstractContextManager[Path]:
+    if options.kubeconfig is None:
+        return rig.start_simulated(options.logs)
+    return nullcontext(options.kubeconfig.resolve())
+
+
+def _show_progress(outcomes: Iterator[Outcome], count: int, suite: Suite) -> Iterator[Outcome]:
+    for number, outcome in enumerate(outcomes, 1):
+        log = "" if outcome.result == PASSED else f"  ({suite.log_of(outcome.spec)})"
+        color = {PASSED: "green", FAILED: "red"}.get(outcome.result, "yellow")
+        word = click.style(f"{outcome.result:6}", fg=color)
+        click.echo(f"[{number:3}/{count}] {word} {outcome.seconds:6.1f} s  {outcome.spec}{log}")
+        yield outcome
+
+
+def _ask(*command: str) -> str:
+    done = subprocess.run(command, check=True, capture_output=True, text=True)
+    return (done.stdout or done.stderr).strip().splitlines()[-1]
+
+
+if __name__ == "__main__":
+    main()
