@@ -43,11 +43,18 @@ class PolicyDenied(ApiError):
     def of(cls, resource: str, name: str, why: str, reason: str) -> PolicyDenied:
         """Returns the error of a policy that gives this reason, one of a Status."""
         error = cls(f'{resource} "{name}" is forbidden: {why}', resource=resource, name=name)
-        error.cause = why
+        error.causes = [why]
         error.reason, error.code = reason, cls._CODES.get(reason, 422)
         return error
 
-    cause = ""  # what the policy says
+    @classmethod
+    def because(cls, messages: Sequence[str], reason: str) -> PolicyDenied:
+        """Returns the error of mutating policies that cannot be run, as upstream answers."""
+        error = cls(messages[0])
+        error.causes, error.reason, error.code = messages, reason, 403
+        return error
+
+    causes: Sequence[str] = ()  # what the policies say
 
 
 class StatusError(ApiError):

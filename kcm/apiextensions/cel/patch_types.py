@@ -118,7 +118,7 @@ class _Rewriting:
 def read_object(value: Any) -> dict[str, Any]:
     """Returns the JSON value of an `Object`. Raises WrongPatchTypeError."""
     if _name(value) != OBJECT:
-        raise WrongPatchTypeError("must evaluate to Object")
+        raise WrongPatchTypeError(f"must evaluate to Object but got {_describe(value)}")
     faults = list(_faults(value, OBJECT))
     if faults:
         raise WrongPatchTypeError("type mismatch: " + "\n".join(faults))
@@ -129,7 +129,8 @@ def read_object(value: Any) -> dict[str, Any]:
 def read_patch(value: Any) -> list[dict[str, Any]]:
     """Returns the operations of a list of `JSONPatch`. Raises WrongPatchTypeError."""
     if not isinstance(value, list) or any(_name(one) != _PATCH for one in value):
-        raise WrongPatchTypeError("must evaluate to list(JSONPatch)")
+        got = _describe(value)
+        raise WrongPatchTypeError(f"must evaluate to list(JSONPatch) but got {got}")
     return [_read_operation(one) for one in value]
 
 
@@ -148,6 +149,15 @@ def _read_operation(value: Mapping[str, Any]) -> dict[str, Any]:
             raise WrongPatchTypeError("type mismatch: " + "\n".join(faults))
         operation["value"] = to_json(inner)
     return operation
+
+
+def _describe(value: Any) -> str:
+    """Returns the name of the type of a value, as CEL has it."""
+    if isinstance(value, list):
+        inner = {_describe(item) for item in value}
+        return f"list({inner.pop() if len(inner) == 1 else 'dyn'})"
+    names = {str: "string", bool: "bool", int: "int", float: "double", dict: "map"}
+    return _name(value) or ("null_type" if value is None else names.get(type(value), "dyn"))
 
 
 def _name(value: Any) -> str:

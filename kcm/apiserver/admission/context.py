@@ -31,6 +31,12 @@ class WriteContext:
         self._inputs: dict[Resource, tuple[PolicyInput, dict[Any, Any]]] = {}
         self._namespace: Namespace | None = None
 
+    def with_write(self, write: WriteAttributes) -> WriteContext:
+        """Returns the context of the same write after its object was changed."""
+        context = WriteContext(self._caches, write, self._caller)
+        context._namespace = self._namespace
+        return context
+
     def namespace_labels(self) -> Mapping[str, str]:
         """Returns the labels of the write's namespace, none if it is not known."""
         namespace = self._find_namespace()

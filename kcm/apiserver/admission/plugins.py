@@ -22,14 +22,16 @@ from kcm.apiserver.admission.certificates import (
     ClusterTrustBundleAttest,
 )
 from kcm.apiserver.admission.deciding import (
+    MutatingAdmissionPolicy,
     MutatingAdmissionWebhook,
     ValidatingAdmissionPolicy,
     ValidatingAdmissionWebhook,
 )
 from kcm.apiserver.admission.node_restriction import NodeRestrictionPlugin
 from kcm.apiserver.admission.policies.admission import PolicyChecks
-from kcm.apiserver.admission.policies.index import PolicyIndex
-from kcm.apiserver.admission.policies.metrics import PolicyMetrics
+from kcm.apiserver.admission.policies.index import MutatingPolicyIndex, ValidatingPolicyIndex
+from kcm.apiserver.admission.policies.metrics import MutationMetrics, PolicyMetrics
+from kcm.apiserver.admission.policies.mutating import PolicyMutations
 from kcm.apiserver.admission.policy_parameters import PolicyParameters
 from kcm.apiserver.admission.role_escalation import RoleEscalation
 from kcm.apiserver.admission.webhooks.index import WebhookIndex
@@ -77,12 +79,16 @@ def build_deciding_plugins(
 ) -> Iterator[Plugin]:
     """Yields the plugins that ask webhooks and policies. `registry` gets their metrics."""
     credentials, counts = credentials or WebhookCredentials(), WebhookMetrics(registry)
+    yield MutatingAdmissionPolicy(
+        MutatingPolicyIndex(caches),
+        PolicyMutations(caches, MutationMetrics(registry)),
+    )
     yield MutatingAdmissionWebhook(
         WebhookIndex(caches, MutatingWebhookConfiguration, credentials.mutating),
         MutatingWebhooks(caches, client, waiter, counts),
     )
     yield ValidatingAdmissionPolicy(
-        PolicyIndex(caches), PolicyChecks(caches, PolicyMetrics(registry))
+        ValidatingPolicyIndex(caches), PolicyChecks(caches, PolicyMetrics(registry))
     )
     yield ValidatingAdmissionWebhook(
         WebhookIndex(caches, ValidatingWebhookConfiguration, credentials.validating),

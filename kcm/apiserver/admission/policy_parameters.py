@@ -3,16 +3,20 @@ them.
 
 Otherwise a policy could tell, by its messages, what its author may not see.
 
-Source: pkg/registry/admissionregistration/validatingadmissionpolicy/authz.go and
-validatingadmissionpolicybinding/authz.go, Kubernetes 1.33.
+Source: authz.go in pkg/registry/admissionregistration/{validating,mutating}admissionpolicy and
+{validating,mutating}admissionpolicybinding, Kubernetes 1.36.
 """
 
 from __future__ import annotations
+
+from collections.abc import Mapping
 
 from kcm import errors
 from kcm.api.admissionregistration_v1 import (
     CREATE,
     UPDATE,
+    MutatingAdmissionPolicy,
+    MutatingAdmissionPolicyBinding,
     ParamKind,
     ParamRef,
     ValidatingAdmissionPolicy,
@@ -28,9 +32,13 @@ from kcm.store import Store
 from kcm.store.admission.plugin import Plugin, Write
 
 _ALL = "*"
-_NAMING = frozenset(
-    model.resource.name for model in (ValidatingAdmissionPolicy, ValidatingAdmissionPolicyBinding)
-)
+_Policy = ValidatingAdmissionPolicy | MutatingAdmissionPolicy
+_Binding = ValidatingAdmissionPolicyBinding | MutatingAdmissionPolicyBinding
+_POLICIES: Mapping[type[KubeObject], type[_Policy]] = {  # by the types of their bindings
+    ValidatingAdmissionPolicyBinding: ValidatingAdmissionPolicy,
+    MutatingAdmissionPolicyBinding: MutatingAdmissionPolicy,
+}
+_NAMING = frozenset(model.resource.name for pair in _POLICIES.items() for model in pair)
 
 
 class PolicyParameters(Plugin):
@@ -50,16 +58,14 @@ class PolicyParameters(Plugin):
     def admit(self, write: Write) -> Write:
         """Raises: Invalid, StoreUnavailable."""
         request, new, old = request_of(write), write.new, write.old
-        if request is not None and isinstance(new, ValidatingAdmissionPolicy):
+        if request is not None and isinstance(new, _Policy):
             self._check_kind(request.caller, new, old)
-        elif request is not None and isinstance(new, ValidatingAdmissionPolicyBinding):
+        elif request is not None and isinstance(new, _Binding):
             self._check_reference(request.caller, new, old)
         return write
 
-    def _check_kind(
-        self, caller: Caller, new: ValidatingAdmissionPolicy, old: KubeObject | None
-    ) -> None:
-        before = old.spec.param_kind if isinstance(old, ValidatingAdmissionPolicy) else None
+    def _check_kind(self, caller: Caller, new: _Policy, old: KubeObject | None) -> None:
+        before = old.spec.param_kind if isinstance(old, _Policy) else None
         kind = new.spec.param_kind
         if kind is None or kind == before:
             return
@@ -70,29 +76,27 @@ class PolicyParameters(Plugin):
             )
             raise _refused(new, "spec.paramKind", why)
 
-    def _check_reference(
-        self, caller: Caller, new: ValidatingAdmissionPolicyBinding, old: KubeObject | None
-    ) -> None:
-        before = old.spec if isinstance(old, ValidatingAdmissionPolicyBinding) else None
+    def _check_reference(self, caller: Caller, new: _Binding, old: KubeObject | None) -> None:
+        before = old.spec if isinstance(old, _Binding) else None
         spec = new.spec
         if spec.param_ref is None or (
             before is not None
             and (before.param_ref, before.policy_name) == (spec.param_ref, spec.policy_name)
         ):
             return
-        kind = _find_kind(self._store, spec.policy_name or "")
+        kind = _find_kind(self._store, _POLICIES[type(new)], spec.policy_name or "")
         if kind is not None and not _may_read(caller, kind, spec.param_ref, self._store.scheme):
             why = 'user does not have "get" permission on the object referenced by paramRef'
             raise _refused(new, "spec.paramRef", why)
 
 
-def _find_kind(store: Store, name: str) -> ParamKind | None:
+def _find_kind(store: Store, model: type[_Policy], name: str) -> ParamKind | None:
     """Returns the kind of a policy's parameters, None if it has none or does not exist."""
     try:
-        policy = store.get(ValidatingAdmissionPolicy.resource, name)
+        policy = store.get(model.resource, name)
     except errors.ApiError:
         return None
-    return policy.spec.param_kind
+    return policy.spec.param_kind if isinstance(policy, model) else None
 
 
 def _may_read(caller: Caller, kind: ParamKind, reference: ParamRef, served: Kinds) -> bool:

@@ -122,8 +122,11 @@ class _Patched:
         if isinstance(place, dict):
             place[key] = value
         else:
-            why = f"replace operation does not apply: doc is missing key: {path}"
-            place[_item_index(place, key, why)] = value
+            why = f"replace operation does not apply: doc is missing key: {path}: {_MISSING}"
+            try:
+                place[_item_index(place, key, "")] = value
+            except _RefusedError:
+                raise _RefusedError(why) from None
 
     def _apply_move(self, operation: Mapping[str, Any]) -> None:
         source, path = _pointer(operation, "from"), _pointer(operation, "path")

@@ -124,7 +124,7 @@ def _details(error: errors.ApiError) -> dict[str, Any]:
     if isinstance(error, http_errors.InternalError):
         details["causes"] = [{"message": error.cause}]
     if isinstance(error, http_errors.PolicyDenied):
-        details["causes"] = [{"message": error.cause}]
+        details["causes"] = [{"message": why} for why in error.causes]
     if isinstance(error, http_errors.TooLargeResourceVersion):
         cause = {"reason": "ResourceVersionTooLarge", "message": "Too large resource version"}
         details |= {"causes": [cause], "retryAfterSeconds": RETRY_AFTER}

@@ -6,8 +6,8 @@ objects, top to bottom, then those that only refuse, top to bottom. Many do both
 Source: pkg/kubeapiserver/options/plugins.go (AllOrderedPlugins), Kubernetes 1.33. Departures:
 
 - Plugins that are off by default upstream are left out, and so are those of features that kcm does
-  not have: TaintNodesByCondition (the node lifecycle controller taints new nodes), PodSecurity,
-  PodTopologyLabels and MutatingAdmissionPolicy.
+  not have: TaintNodesByCondition (the node lifecycle controller taints new nodes), PodSecurity
+  and PodTopologyLabels.
 - Quotas are charged last, but not by a plugin: see ResourceQuota below.
 """
 
@@ -49,6 +49,7 @@ ORDER = (
     "ClusterTrustBundleAttest",
     "CertificateSubjectRestriction",
     DefaultIngressClass.name,
+    "MutatingAdmissionPolicy",
     "MutatingAdmissionWebhook",
     # What upstream's registries do with the sender at hand, after all that changes objects and
     # before objects are validated. They are no plugins upstream.

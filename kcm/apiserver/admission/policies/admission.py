@@ -11,9 +11,15 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-from kcm.api.admissionregistration_v1 import AUDIT, DENY, WARN
+from kcm.api.admissionregistration_v1 import (
+    AUDIT,
+    DENY,
+    WARN,
+    ValidatingAdmissionPolicy,
+    ValidatingAdmissionPolicyBinding,
+)
 from kcm.api.scheme import Resource
 from kcm.apiextensions.cel.policies import PolicyEvaluation, TimeLeft
 from kcm.apiextensions.cel.policy_programs import POLICIES
@@ -29,7 +35,7 @@ from kcm.apiserver.admission.policies.decisions import (
     denials,
 )
 from kcm.apiserver.admission.policies.groups import PolicyGroup
-from kcm.apiserver.admission.policies.index import PreparedBinding, PreparedPolicy
+from kcm.apiserver.admission.policies.index import PreparedBinding, Validating
 from kcm.apiserver.admission.policies.metrics import PolicyMetrics
 from kcm.apiserver.admission.policies.run import PolicyRun
 from kcm.apiserver.auth.authorizer import Caller
@@ -37,6 +43,7 @@ from kcm.apiserver.cache.caches import Caches
 from kcm.apiserver.http_errors import PolicyDenied
 from kcm.apiserver.remarks import Remarks
 
+_Bound = PreparedBinding[ValidatingAdmissionPolicyBinding]
 _LONGEST_ANNOTATION = 10 * 1024  # characters
 _FAILURE = "validation.policy.admission.k8s.io/validation_failure"
 
@@ -50,7 +57,7 @@ class PolicyChecks:
 
     def check(
         self,
-        policies: Sequence[PreparedPolicy],
+        policies: Sequence[Validating],
         write: WriteAttributes,
         caller: Caller,
         remarks: Remarks,
@@ -81,7 +88,7 @@ class _Denial:
         )
 
 
-class _Check(PolicyRun):
+class _Check(PolicyRun[ValidatingAdmissionPolicy, ValidatingAdmissionPolicyBinding]):
     """Checks one write against all policies."""
 
     def __init__(
@@ -97,7 +104,7 @@ class _Check(PolicyRun):
         self._denials: list[_Denial] = []
         self._held: dict[PolicyGroup, bool] = {}  # whether all policies of a group hold
 
-    def run(self, prepared: PreparedPolicy) -> None:
+    def run(self, prepared: Validating) -> None:
         """Evaluates a policy if it matches, for each of its bindings that does."""
         if prepared.group is not None and self._holds(prepared, prepared.group):
             return
@@ -118,7 +125,7 @@ class _Check(PolicyRun):
             annotation = ", ".join(dict.fromkeys(found))
             self._remarks.annotations.setdefault(f"{prepared.policy.name}/{key}", annotation)
 
-    def _holds(self, prepared: PreparedPolicy, group: PolicyGroup) -> bool:
+    def _holds(self, prepared: Validating, group: PolicyGroup) -> bool:
         """Reports whether a policy holds because all policies of its group do."""
         holds = self._held.get(group)
         if holds is None:
@@ -143,14 +150,14 @@ class _Check(PolicyRun):
         named = f"{resource.plural}{group}"
         raise PolicyDenied.of(named, self._write.name, first.message, first.decision.reason)
 
-    def _deny(self, prepared: PreparedPolicy, bound: PreparedBinding | None, why: str) -> None:
+    def _deny(self, prepared: Validating, bound: _Bound | None, why: str, reason: str) -> None:
         decision = PolicyDecision(admitted=False, message=why, error_type=OTHER_ERROR)
+        if reason:
+            decision = replace(decision, reason=reason)
         binding = bound.binding.name if bound is not None else ""
         self._denials.append(_Denial(prepared.policy.name, binding, decision))
 
-    def _enforce(
-        self, prepared: PreparedPolicy, bound: PreparedBinding, result: PolicyResult
-    ) -> None:
+    def _enforce(self, prepared: Validating, bound: _Bound, result: PolicyResult) -> None:
         policy, binding = prepared.policy.name, bound.binding.name
         for decision in result.decisions:
             if decision.admitted and decision.error_type != NO_ERROR:

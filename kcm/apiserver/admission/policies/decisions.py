@@ -10,9 +10,15 @@ import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
-from kcm.api.admissionregistration_v1 import FAIL, AuditAnnotation, Validation
+from kcm.api.admissionregistration_v1 import (
+    FAIL,
+    AuditAnnotation,
+    MutatingAdmissionPolicySpec,
+    ValidatingAdmissionPolicySpec,
+    Validation,
+)
 from kcm.apiextensions.cel.policies import PolicyEvaluation
-from kcm.apiserver.admission.policies.index import PreparedPolicy
+from kcm.apiserver.admission.policies.index import Validating
 
 _LONGEST_MESSAGE = 5 * 1024  # bytes of the value of a messageExpression
 _INVALID = "Invalid"
@@ -51,39 +57,24 @@ class PolicyResult:
 class PolicyDecider:
     """Evaluates one policy on one request."""
 
-    def __init__(self, prepared: PreparedPolicy, evaluation: PolicyEvaluation) -> None:
+    def __init__(self, prepared: Validating, evaluation: PolicyEvaluation) -> None:
         self._spec = prepared.policy.spec
         self._evaluation = evaluation
         self._fails = (self._spec.failure_policy or FAIL) == FAIL
 
     def decide(self) -> PolicyResult:
         """Returns the decisions and annotations, none if the match conditions do not hold."""
-        if self._spec.match_conditions:
-            matches, errors = self._match_conditions()
-            if errors:
-                return PolicyResult([self._after_error("; ".join(errors), 0.0)])
-            if not matches:
-                return PolicyResult()
+        matches, errors = match_conditions(self._spec, self._evaluation)
+        if errors:
+            return PolicyResult([self._after_error("; ".join(errors), 0.0)])
+        if not matches:
+            return PolicyResult()
         result = PolicyResult()
         for validation in self._spec.validations or ():
             result.decisions.append(self._validate(validation))
         for annotation in self._spec.audit_annotations or ():
             self._annotate(annotation, result)
         return result
-
-    def _match_conditions(self) -> tuple[bool, Sequence[str]]:
-        """Reports whether all conditions hold, or why that is not known.
-
-        A condition that is false decides, even if others cannot be evaluated.
-        """
-        errors: list[str] = []
-        for condition in self._spec.match_conditions or ():
-            evaluated = self._evaluation.evaluate(condition.expression)
-            if evaluated.error:
-                errors.append(evaluated.error)
-            elif evaluated.value is not True:
-                return False, ()
-        return not errors, errors if self._fails else ()
 
     def _after_error(self, message: str, seconds: float) -> PolicyDecision:
         """Returns the decision that the failure policy makes of an error."""
@@ -138,6 +129,24 @@ class PolicyDecider:
                 "type. Return type must be either string or null."
             )
             result.decisions.append(PolicyDecision(admitted=False, message=why))
+
+
+def match_conditions(
+    spec: ValidatingAdmissionPolicySpec | MutatingAdmissionPolicySpec, evaluation: PolicyEvaluation
+) -> tuple[bool, Sequence[str]]:
+    """Reports whether all match conditions of a policy hold, or why that is not known, unless its
+    failure policy is Ignore.
+
+    A condition that is false decides, even if others cannot be evaluated.
+    """
+    errors: list[str] = []
+    for condition in spec.match_conditions or ():
+        evaluated = evaluation.evaluate(condition.expression)
+        if evaluated.error:
+            errors.append(evaluated.error)
+        elif evaluated.value is not True:
+            return False, ()
+    return not errors, errors if (spec.failure_policy or FAIL) == FAIL else ()
 
 
 def denials(decisions: Sequence[PolicyDecision]) -> Iterator[tuple[int, PolicyDecision]]:

@@ -68,10 +68,10 @@ def test_an_object_is_what_its_initializers_say(text: str, value: dict[str, Any]
 @pytest.mark.parametrize(
     ("text", "fault"),
     [
-        ("5", "must evaluate to Object"),
-        ("{'spec': 1}", "must evaluate to Object"),
-        ("Object.spec{}", "must evaluate to Object"),
-        ("JSONPatch{}", "must evaluate to Object"),
+        ("5", "must evaluate to Object but got int"),
+        ("{'spec': 1}", "must evaluate to Object but got map"),
+        ("Object.spec{}", "must evaluate to Object but got Object.spec"),
+        ("JSONPatch{}", "must evaluate to Object but got JSONPatch"),
         ("Object{spec: Object.invalid{replicas: 1}}",
          'type mismatch: unexpected type name "Object.invalid", expected "Object.spec", which '
          "matches field name path from root Object type"),
@@ -113,9 +113,9 @@ def test_a_patch_is_a_list_of_operations(text: str, patch: list[dict[str, Any]])
 @pytest.mark.parametrize(
     ("text", "fault"),
     [
-        ("Object{}", "must evaluate to list(JSONPatch)"),
-        ("[1]", "must evaluate to list(JSONPatch)"),
-        ("[{'op': 'add'}]", "must evaluate to list(JSONPatch)"),
+        ("Object{}", "must evaluate to list(JSONPatch) but got Object"),
+        ("[1]", "must evaluate to list(JSONPatch) but got list(int)"),
+        ("[{'op': 'add'}]", "must evaluate to list(JSONPatch) but got list(map)"),
         ("[JSONPatch{op: 1, path: '/a'}]", "the field 'op' of a JSONPatch must be a string"),
         ("[JSONPatch{op: 'add', where: '/a'}]", "unexpected JSONPatchType field: where"),
         ("[JSONPatch{op: 'add', path: '/a', value: Object.a{b: Object.c{}}}]",

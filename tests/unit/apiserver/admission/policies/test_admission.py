@@ -21,7 +21,7 @@ from kcm.apiextensions.cel import policies as cel_policies
 from kcm.apimachinery.meta_v1 import KubeObject, ObjectMeta
 from kcm.apiserver.admission.attributes import WriteAttributes
 from kcm.apiserver.admission.policies.admission import PolicyChecks
-from kcm.apiserver.admission.policies.index import PolicyIndex
+from kcm.apiserver.admission.policies.index import ValidatingPolicyIndex
 from kcm.apiserver.admission.policies.metrics import PolicyMetrics
 from kcm.apiserver.auth.attributes import ADMIN
 from kcm.apiserver.auth.authorizer import AlwaysAllow, Caller
@@ -59,7 +59,7 @@ class Policies:
     """The index of policies, and their checks."""
 
     def __init__(self, hub: FakeHub) -> None:
-        self.find = PolicyIndex(hub).find
+        self.find = ValidatingPolicyIndex(hub).find
         self.check = PolicyChecks(hub, PolicyMetrics(CollectorRegistry())).check
 
 

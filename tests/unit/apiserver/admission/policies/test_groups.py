@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kcm.apiserver.admission.policies import index
-from kcm.apiserver.admission.policies.index import PreparedPolicy
+from kcm.apiserver.admission.policies.index import Validating
 from kcm.apiserver.http_errors import PolicyDenied
 from tests.unit.apiserver.admission.policies.test_admission import (
     RESOURCE,
@@ -57,7 +57,7 @@ def test_the_first_that_refuses_decides(expressions: list[str]) -> None:
         assert decide(*expressions) == together
 
 
-def members(*specs: dict[str, object]) -> list[PreparedPolicy]:
+def members(*specs: dict[str, object]) -> list[Validating]:
     objects = []
     for number, spec in enumerate(specs):
         objects += [policy(f"p{number}", **spec), binding(f"b{number}", of=f"p{number}")]
