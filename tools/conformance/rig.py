@@ -26,6 +26,8 @@ def start_simulated(logs: Path) -> Iterator[Path]:
             sys.executable, "-m", "kcm.cli.main", "up", f"--nodes={_NODES}", "--no-kubelet",
             "--flower-port=0", "--health-port=0", f"--api-port={_find_free_port()}",
         ]  # fmt: skip
+        if address := _find_address():
+            command.append(f"--api-host={address}")
         with (logs / "kcm-up.txt").open("w") as output:
             process = subprocess.Popen(
                 command,
@@ -40,6 +42,19 @@ def start_simulated(logs: Path) -> Iterator[Path]:
         finally:
             process.terminate()
             process.wait(_STOP_TIMEOUT)
+
+
+def _find_address() -> str:
+    """Returns an address of this machine that is no loopback address, "" if it has none: a spec
+    wants the API server among the endpoints of the Service kubernetes.
+    """
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
+        try:
+            probe.connect(("192.0.2.1", 9))  # nothing is sent
+        except OSError:
+            return ""
+        address: str = probe.getsockname()[0]
+        return "" if address.startswith("127.") else address
 
 
 def _find_free_port() -> int:
