@@ -219,7 +219,11 @@ def _list(resource: Resource, dialect: Dialect) -> Schema:
         f"A list of {resource.plural}.",
         dialect,
         apiVersion={"type": "string"},
-        items={"type": "array", "items": dialect.ref(name_of(resource.model))},
+        items={
+            "type": "array",
+            "items": dialect.ref(name_of(resource.model)),
+            "description": f"List of {resource.plural}.",
+        },
         kind={"type": "string"},
         metadata=dialect.ref(name_of(ListMeta)),
     )
