@@ -14,7 +14,7 @@ import re2
 
 from tools.conformance import page, results, rig
 from tools.conformance.lanes import run_specs
-from tools.conformance.suite import FAILED, PASSED, Outcome, Suite
+from tools.conformance.suite import AGAIN, FAILED, PASSED, Outcome, Suite
 
 _ROOT = Path(__file__).parents[2]
 _PAGE = _ROOT / "docs" / "conformance.md"
@@ -30,7 +30,12 @@ class RunOptions:
     lanes: int
     timeout: float
     only: str
+    skip: str
     logs: Path
+
+    def chooses(self, spec: str) -> bool:
+        """Reports whether a spec is to be run."""
+        return bool(re2.search(self.only, spec)) and not (self.skip and re2.search(self.skip, spec))
 
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
@@ -71,6 +76,7 @@ def main() -> None:
 )
 @click.option("--timeout", default=180.0, show_default=True, help="Seconds for one spec.")
 @click.option("--only", default="", metavar="REGEX", help="Run specs whose names match.")
+@click.option("--skip", default="", metavar="REGEX", help="Leave specs out whose names match.")
 @click.option(
     "--logs",
     default=".conformance",
@@ -91,7 +97,7 @@ def run(**given: Any) -> None:
     options.logs.mkdir(parents=True, exist_ok=True)
     with _cluster(options) as kubeconfig:
         suite = Suite(options.program.resolve(), kubeconfig, options.logs, options.timeout)
-        chosen = [spec for spec in suite.list_specs() if re2.search(options.only, spec)]
+        chosen = [spec for spec in suite.list_specs() if options.chooses(spec)]
         running = run_specs(chosen, suite.run, options.lanes)
         outcomes = list(_show_progress(running, len(chosen), suite))
     commit = _ask("git", "-C", str(_ROOT), "rev-parse", "HEAD")
@@ -118,12 +124,15 @@ def _cluster(options: RunOptions) -> AbstractContextManager[Path]:
 
 
 def _show_progress(outcomes: Iterator[Outcome], count: int, suite: Suite) -> Iterator[Outcome]:
-    for number, outcome in enumerate(outcomes, 1):
+    number = 0
+    for outcome in outcomes:
+        number += outcome.result != AGAIN
         log = "" if outcome.result == PASSED else f"  ({suite.log_of(outcome.spec)})"
         color = {PASSED: "green", FAILED: "red"}.get(outcome.result, "yellow")
         word = click.style(f"{outcome.result:6}", fg=color)
         click.echo(f"[{number:3}/{count}] {word} {outcome.seconds:6.1f} s  {outcome.spec}{log}")
-        yield outcome
+        if outcome.result != AGAIN:
+            yield outcome
 
 
 def _ask(*command: str) -> str:

@@ -4,24 +4,25 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
+from dataclasses import replace
 
-from tools.conformance.suite import PASSED, Outcome, runs_alone
+from tools.conformance.suite import AGAIN, PASSED, Outcome, runs_alone
 
 Run = Callable[[str], Outcome]
 
 
 def run_specs(specs: Sequence[str], run: Run, lanes: int) -> Iterator[Outcome]:
-    """Yields an outcome for each spec as it comes. One that has not passed beside others is run
-    once more alone, and the second run counts.
+    """Yields an outcome for each spec as it comes. One that has not passed beside others is AGAIN,
+    is run once more alone, and comes a second time.
     """
     together = [spec for spec in specs if not runs_alone(spec)]
     again: list[str] = []
     with ThreadPoolExecutor(lanes) as pool:
         for done in as_completed([pool.submit(run, spec) for spec in together]):
             outcome = done.result()
-            if outcome.result == PASSED or lanes == 1:
-                yield outcome
-            else:
+            if outcome.result != PASSED and lanes > 1:
                 again.append(outcome.spec)
+                outcome = replace(outcome, result=AGAIN)
+            yield outcome
     for spec in [*(spec for spec in specs if runs_alone(spec)), *sorted(again)]:
         yield run(spec)

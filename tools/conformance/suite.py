@@ -11,6 +11,7 @@ from pathlib import Path
 import yaml
 
 PASSED, FAILED, CUT = "passed", "failed", "cut"
+AGAIN = "again"  # it has not passed beside others, and is run once more
 _ALONE = re.compile(r"\[(Serial|Disruptive)\]")
 _SUMMARY = re.compile(r"(\d+) Passed \| (\d+) Failed")
 _LONGEST_NAME = 100  # characters of a log's name
