@@ -19,7 +19,8 @@ class ServiceStrategy(Strategy[Service]):
         return super().for_create(obj).with_spec(_with_cluster_ips(obj.spec))
 
     def for_update(self, new: Service, old: Service) -> Service:
-        spec = _with_allocated(_without_stale(new.spec, old.spec), old.spec)
+        spec = _follow_cluster_ip(new.spec, old.spec)
+        spec = _with_allocated(_without_stale(spec, old.spec), old.spec)
         return new.with_spec(_with_cluster_ips(spec))
 
 
@@ -28,6 +29,19 @@ def _with_cluster_ips(spec: ServiceSpec) -> ServiceSpec:
     if spec.cluster_ip and not spec.cluster_ips:
         return spec.replace(cluster_ips=[spec.cluster_ip])
     return spec
+
+
+def _follow_cluster_ip(new: ServiceSpec, old: ServiceSpec) -> ServiceSpec:
+    """Returns the spec with `clusterIPs` as a client that knows only `clusterIP` means it.
+
+    Source: upstream's normalizeClusterIPs.
+    """
+    ips = new.cluster_ips
+    if not ips and new.cluster_ip == old.cluster_ip:
+        ips = old.cluster_ips
+    if new.cluster_ip != old.cluster_ip and (ips or []) == (old.cluster_ips or []):
+        ips = [new.cluster_ip] if new.cluster_ip else None
+    return new if ips == new.cluster_ips else new.replace(cluster_ips=ips)
 
 
 _ADDRESSED = ("ClusterIP", "NodePort", "LoadBalancer")
