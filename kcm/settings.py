@@ -47,6 +47,11 @@ class Settings(BaseSettings):
         description="Ports that Services of type NodePort and LoadBalancer get on every node, "
         "first and last, kube-apiserver's `--service-node-port-range`.",
     )
+    disable_admission_plugins: str = Field(
+        default="",
+        description="Names of admission plugins that no write passes, separated by commas, "
+        "kube-apiserver's `--disable-admission-plugins`, such as `ServiceAccount,Priority`.",
+    )
     default_not_ready_toleration_seconds: int = Field(
         default=300,
         ge=0,

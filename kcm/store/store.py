@@ -24,7 +24,7 @@ from kcm.store.admission import namespaces
 from kcm.store.admission.chain import AdmissionChain
 from kcm.store.admission.cluster_ips import ClusterIPs
 from kcm.store.admission.plugin import Plugin, Write, WriteRequest
-from kcm.store.admission.plugins import build_plugins, order_plugins
+from kcm.store.admission.plugins import build_plugins, leave_disabled_out, order_plugins
 from kcm.store.admission.quotas import QuotaMemory, check_room
 from kcm.store.admission.service_addresses import Ranges, ServiceAddresses
 from kcm.store.building import SELF, ItemBuilder
@@ -109,7 +109,8 @@ class Store(StoreReader):
         cluster_ips = ClusterIPs(io, reader, clock.now, self.service_ranges.network)
         addresses = ServiceAddresses(io, self.service_ranges, cluster_ips, rng)
         own = build_plugins(reader, settings, clock, rng)
-        self.admission = AdmissionChain(order_plugins([*own, *plugins]))
+        enabled = leave_disabled_out([*own, *plugins], settings.disable_admission_plugins)
+        self.admission = AdmissionChain(order_plugins(enabled))
         self.items = ItemBuilder(self.admission, addresses, clock, rng)
         writer, self._quotas = Writer(io, observer), QuotaMemory(reader)
         charged = ChargedWriter(self._quotas, writer, clock)

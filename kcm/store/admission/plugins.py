@@ -16,6 +16,8 @@ from __future__ import annotations
 import random
 from collections.abc import Iterable, Sequence
 
+from kcm import errors
+from kcm.apimachinery.suggestions import suggest
 from kcm.clock import Clock
 from kcm.settings import Settings
 from kcm.store.admission.ingress_classes import DefaultIngressClass
@@ -63,6 +65,14 @@ ORDER = (
 )
 
 
+# These are no plugins here, or are part of how a write is stored.
+_ALWAYS = frozenset(
+    {"NamespaceLifecycle", "ResourceQuota", "RoleEscalation", "CertificateRequester",
+     "PolicyParameters"}
+)  # fmt: skip
+_ABSENT = frozenset({"TaintNodesByCondition", "PodSecurity", "PodTopologyLabels"})
+
+
 def build_plugins(
     reader: StoreReader, settings: Settings, clock: Clock, rng: random.Random
 ) -> Sequence[Plugin]:
@@ -81,6 +91,22 @@ def build_plugins(
             DefaultIngressClass(reader, clock),
         ]
     )
+
+
+def leave_disabled_out(plugins: Iterable[Plugin], disabled: str) -> list[Plugin]:
+    """Returns the plugins whose names are not in `disabled`, which has commas between them.
+
+    Raises ConfigurationError for a name that cannot be disabled.
+    """
+    names = {name.strip() for name in disabled.split(",") if name.strip()}
+    for name in sorted(names):
+        if name in _ALWAYS:
+            raise errors.ConfigurationError(f"the admission plugin {name} cannot be disabled here")
+        if name not in ORDER and name not in _ABSENT:
+            raise errors.ConfigurationError(
+                f'"{name}" is no admission plugin' + suggest(name, [*ORDER, *_ABSENT])
+            )
+    return [plugin for plugin in plugins if plugin.name not in names]
 
 
 def order_plugins(plugins: Iterable[Plugin]) -> Sequence[Plugin]:

@@ -7,6 +7,7 @@ from typing import Any, cast
 
 import pytest
 
+from kcm import errors
 from kcm.api import codec
 from kcm.api.scheme import BUILT_IN
 from kcm.kinds import defaults
@@ -14,7 +15,7 @@ from kcm.settings import Settings
 from kcm.store import Store
 from kcm.store.admission import namespaces
 from kcm.store.admission.plugin import Plugin
-from kcm.store.admission.plugins import ORDER, build_plugins, order_plugins
+from kcm.store.admission.plugins import ORDER, build_plugins, leave_disabled_out, order_plugins
 from kcm.store.memory import MemoryIO
 from kcm.store.reader import StoreReader
 from kcm.testing.clock import FakeClock
@@ -111,3 +112,27 @@ def test_what_plugins_add_has_its_defaults() -> None:
         stored = store.create(given)
         assert codec.to_dict(stored)["spec"] != codec.to_dict(defaults.apply(given))["spec"]
         assert defaults.apply(stored) == stored
+
+
+READER = cast("StoreReader", None)  # nothing is read before a write
+PLUGINS = build_plugins(READER, Settings(), FakeClock(), random.Random(1))
+
+
+def test_plugins_are_left_out_by_name() -> None:
+    names = [plugin.name for plugin in leave_disabled_out(PLUGINS, "Priority, ServiceAccount,")]
+    assert "Priority" not in names
+    assert "ServiceAccount" not in names
+    assert len(names) == len(PLUGINS) - 2
+    assert len(leave_disabled_out(PLUGINS, "PodSecurity")) == len(PLUGINS)
+
+
+@pytest.mark.parametrize(
+    ("disabled", "why"),
+    [
+        ("NamespaceLifecycle", "cannot be disabled here"),
+        ("ServiceAccounts", '"ServiceAccounts" is no admission plugin .did you mean'),
+    ],
+)
+def test_what_cannot_be_left_out_is_an_error(disabled: str, why: str) -> None:
+    with pytest.raises(errors.ConfigurationError, match=why):
+        leave_disabled_out(PLUGINS, disabled)
