@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import subprocess
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, nullcontext
@@ -31,6 +32,7 @@ class RunOptions:
     timeout: float
     only: str
     skip: str
+    kubectl: str
     logs: Path
 
     def chooses(self, spec: str) -> bool:
@@ -76,6 +78,13 @@ def main() -> None:
 )
 @click.option("--timeout", default=180.0, show_default=True, help="Seconds for one spec.")
 @click.option("--only", default="", metavar="REGEX", help="Run specs whose names match.")
+@click.option(
+    "--kubectl",
+    default="kubectl",
+    show_default=True,
+    metavar="PROGRAM",
+    help="The kubectl that specs of sig-cli run, of the version of the suite.",
+)
 @click.option("--skip", default="", metavar="REGEX", help="Leave specs out whose names match.")
 @click.option(
     "--logs",
@@ -94,9 +103,12 @@ def run(**given: Any) -> None:
       python -m tools.conformance run --e2e-test ./e2e.test --column kubelet --kubeconfig F
     """
     options = RunOptions(**given)
+    if shutil.which(options.kubectl) is None:
+        raise click.UsageError(f"{options.kubectl} is not on the PATH: --kubectl names another one")
     options.logs.mkdir(parents=True, exist_ok=True)
     with _cluster(options) as kubeconfig:
-        suite = Suite(options.program.resolve(), kubeconfig, options.logs, options.timeout)
+        program = options.program.resolve()
+        suite = Suite(program, kubeconfig, options.logs, options.timeout, options.kubectl)
         chosen = [spec for spec in suite.list_specs() if options.chooses(spec)]
         running = run_specs(chosen, suite.run, options.lanes)
         outcomes = list(_show_progress(running, len(chosen), suite))

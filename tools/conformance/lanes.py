@@ -17,12 +17,15 @@ def run_specs(specs: Sequence[str], run: Run, lanes: int) -> Iterator[Outcome]:
     """
     together = [spec for spec in specs if not runs_alone(spec)]
     again: list[str] = []
-    with ThreadPoolExecutor(lanes) as pool:
+    pool = ThreadPoolExecutor(lanes)
+    try:
         for done in as_completed([pool.submit(run, spec) for spec in together]):
             outcome = done.result()
             if outcome.result != PASSED and lanes > 1:
                 again.append(outcome.spec)
                 outcome = replace(outcome, result=AGAIN)
             yield outcome
+    finally:
+        pool.shutdown(cancel_futures=True)  # Ctrl-C begins no further specs
     for spec in [*(spec for spec in specs if runs_alone(spec)), *sorted(again)]:
         yield run(spec)

@@ -34,6 +34,7 @@ class Suite:
     kubeconfig: Path
     logs: Path
     timeout: float  # seconds for one spec
+    kubectl: str = "kubectl"  # for the specs of sig-cli
 
     def list_specs(self) -> list[str]:
         """Returns the names of the conformance specs, sorted. Raises CalledProcessError."""
@@ -50,6 +51,7 @@ class Suite:
             "--ginkgo.no-color",
             "--ginkgo.silence-skips",
             "--provider=local",
+            f"--kubectl-path={self.kubectl}",
             "--disable-log-dump",
             "--minStartupPods=0",
             "--allowed-not-ready-nodes=-1",
