@@ -105,6 +105,12 @@ _DISPATCHED = "pods"  # the kind by whose dispatch lease a running manager is re
     help="Make this machine a node, too: pods that tolerate kcm.dev/process run on it as "
     "processes of this user, and are killed at Ctrl-C.",
 )
+@click.option(
+    "--local-storage-class/--no-local-storage-class",
+    default=True,
+    show_default=True,
+    help="Have a StorageClass `local`, the default, whose volumes are folders on nodes.",
+)
 @click.option("--nodes-stages", type=click.Path(path_type=Path), metavar="FILE",
               help="What simulated pods and nodes do; see kcm nodes stages.")  # fmt: skip
 @click.option(
@@ -143,6 +149,7 @@ def up(
     admission_control_config_file: Path | None,
     nodes_count: int,
     kubelet: bool,
+    local_storage_class: bool,
     nodes_stages: Path | None,
     demo: bool,
     workers: int,
@@ -180,6 +187,7 @@ def up(
     options = UpOptions(
         redis_port, flower_port, workers, concurrency, pool, health_port, api_port, access=access
     )
+    options = replace(options, local_storage_class=local_storage_class)
     options = with_nodes(options, nodes_count, nodes_stages, short_times=demo)
     if kubelet:
         options = with_real_node(options, short_times=demo)

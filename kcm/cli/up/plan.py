@@ -135,6 +135,7 @@ class UpOptions:
     nodes: int = 0  # the number of simulated nodes
     node_flags: tuple[str, ...] = ()  # more flags of `kcm nodes`
     real_node: RealNode | None = None
+    local_storage_class: bool = True
 
     def with_manager_flags(self, flags: Sequence[str]) -> UpOptions:
         """Returns these options with the manager's flags, whose --secure-port takes precedence.
@@ -235,8 +236,9 @@ def process_specs(options: UpOptions, settings: Settings) -> list[ProcessSpec]:
     if options.flower_port:
         specs.append(ProcessSpec("flower", commandlines.flower(), logs / "flower.log", env=env))
     if options.api_port:
-        flags = [f"--port={options.api_port}", "--local-storage-class"]
-        flags += ["--enable-bootstrap-token-auth", *options.access.flags()]
+        flags = [f"--port={options.api_port}", "--enable-bootstrap-token-auth"]
+        flags += ["--local-storage-class"] if options.local_storage_class else []
+        flags += options.access.flags()
         command = commandlines.apiserver(flags)
         specs.append(ProcessSpec("apiserver", command, logs / "apiserver.log", env=env))
     if options.nodes:

@@ -64,6 +64,13 @@ def test_flags_about_access_reach_the_api_server(tmp_path: Path) -> None:
     ]
 
 
+def test_the_class_of_local_volumes_can_be_left_out(tmp_path: Path) -> None:
+    for given in (True, False):
+        specs = process_specs(UpOptions(local_storage_class=given), settings(tmp_path))
+        [server] = [spec for spec in specs if spec.name == "apiserver"]
+        assert ("--local-storage-class" in server.command) is given
+
+
 def test_files_about_access_are_checked_before_anything_starts(tmp_path: Path) -> None:
     (tmp_path / "users.csv").write_text("half a line\n")
     with pytest.raises(errors.ConfigurationError, match="line 1"):
