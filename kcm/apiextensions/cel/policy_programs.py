@@ -61,13 +61,18 @@ def compile_expression(text: str, scope: Scope) -> CompiledPolicyExpression:
         return CompiledPolicyExpression(text, error="the library for CEL cannot be loaded")
     try:
         with _LOCK:  # the environment may not be thread-safe
-            program = environment.compile(rewrite(text) if scope.patches else text)
+            program = environment.compile(spell(text, scope))
     except (RuntimeError, ValueError, TypeError) as error:
         return CompiledPolicyExpression(text, error=_without_code(str(error)))
     from kcm.apiextensions.cel.cel_environment import type_name  # noqa: PLC0415 - see expressions
 
     used = tuple(dict.fromkeys(_USED.findall(text)))
     return CompiledPolicyExpression(text, program, type=type_name(program), uses=used)
+
+
+def spell(text: str, scope: Scope) -> str:
+    """Returns an expression as the library compiles it."""
+    return rewrite(text) if scope.patches else text
 
 
 @lru_cache(maxsize=8)

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import re
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from functools import lru_cache
 from typing import Any
@@ -58,6 +58,15 @@ _SIGNATURES = {
     (_MESSAGE, _MOMENT): "google.protobuf.Timestamp",
     (_MESSAGE, ".google.protobuf.Duration"): "google.protobuf.Duration",
 }
+_OF_RESULT = {
+    "STRING": (_TEXT, ""),
+    "INT": (_WHOLE, ""),
+    "BOOL": (_TRUTH, ""),
+    "DOUBLE": (_REAL, ""),
+    "BYTES": (_BYTES, ""),
+    "TIMESTAMP": (_MESSAGE, _MOMENT),
+    "DURATION": (_MESSAGE, ".google.protobuf.Duration"),
+}  # types of the values of expressions
 _OF_SCHEMA = {"string": _TEXT, "integer": _WHOLE, "boolean": _TRUTH, "number": _REAL}
 _UNTYPED = ("request", "namespaceObject", "variables", "authorizer")
 _LOCK = threading.Lock()
@@ -99,6 +108,36 @@ def find_rule_type(
     except (RuntimeError, ValueError, TypeError) as error:
         return "", _read_error(error)
     return str(program.return_type().name()), ""
+
+
+def find_type(text: str, names: Iterable[str], variables: Mapping[str, str]) -> tuple[str, str]:
+    """Returns the type of the value of a policy's expression, and what is wrong with it, "" if
+    nothing is.
+
+    `names` are the variables that it sees besides `variables`, which has the types of the policy's
+    own. Without the library, the type is DYN.
+    """
+    environment = _policy_environment(tuple(names), tuple(variables.items()))
+    if environment is None:
+        return "DYN", ""
+    try:
+        with _LOCK:
+            program = environment.compile(text)
+    except (RuntimeError, ValueError, TypeError) as error:
+        return "", _read_error(error)
+    return str(program.return_type().name()), ""
+
+
+@lru_cache(maxsize=32)
+def _policy_environment(names: tuple[str, ...], variables: tuple[tuple[str, str], ...]) -> Any:
+    try:
+        from kcm.apiextensions.cel import cel_environment  # noqa: PLC0415 - loads 16 MB
+    except ImportError:
+        return None
+    pool = _Descriptions()
+    own = {"variables": pool.add_fields("Variables", variables)}
+    others = [name for name in names if name != "variables"]
+    return cel_environment.make_typed(pool.build(), own, others)
 
 
 def _read_error(error: Exception) -> str:
@@ -171,6 +210,14 @@ class _Descriptions:
         if schema.type == "object" and not schema.int_or_string:
             return self.add(with_object_fields(schema) if schema.embedded else schema)
         return _SIGNATURES.get(_simple_type(schema) or (_MESSAGE, _ANY), "dyn")
+
+    def add_fields(self, title: str, types: Iterable[tuple[str, str]]) -> str:
+        """Returns the name of a message that has fields of these types, such as BOOL."""
+        message = self._file.message_type.add(name=title)
+        for number, (name, kind) in enumerate(types, 1):
+            of_type = _OF_RESULT.get(kind, (_MESSAGE, _ANY))
+            _add(message, name, number, _OPTIONAL, of_type)
+        return f"{_PACKAGE}.{title}"
 
     def build(self) -> Any:
         """Returns the pool of all messages, with those of protobuf that they use."""

@@ -5,10 +5,12 @@ Source: pkg/apis/admissionregistration/validation/validation.go, Kubernetes 1.33
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from types import MappingProxyType
 
 from kcm.api.admissionregistration_v1 import MatchCondition
-from kcm.apiextensions.cel.policy_programs import Scope, compile_expression
+from kcm.apiextensions.cel.policy_programs import Scope, compile_expression, spell
+from kcm.apiextensions.cel.type_checking import find_type
 from kcm.apimachinery import names
 from kcm.apimachinery.field_errors import (
     Faults,
@@ -25,11 +27,15 @@ _MOST_CONDITIONS = 64
 
 
 def expression(
-    text: str, path: str, scope: Scope, types: Sequence[str], variables: Collection[str] = ()
+    text: str,
+    path: str,
+    scope: Scope,
+    types: Sequence[str],
+    variables: Mapping[str, str] = MappingProxyType({}),
 ) -> Faults:
     """Checks that an expression compiles, and that its value has one of these types.
 
-    `variables` are the names of the policy's variables that it may use.
+    `variables` are the types of the policy's variables that it may use, by name.
     """
     compiled = compile_expression(text, scope)
     if compiled.error:
@@ -37,11 +43,24 @@ def expression(
     for name in compiled.uses:
         if name not in variables:
             return [invalid(path, text, f"compilation failed: undefined field '{name}'")]
-    if types and compiled.type not in types:
+    kind = compiled.type
+    if compiled.uses:
+        kind, error = find_type(spell(text, scope), scope.names, variables)
+        if error:
+            return [invalid(path, text, f"compilation failed: {error}")]
+    if types and kind not in types:
         wanted = [_TYPE_WORDS[name] for name in types]
         which = wanted[0] if len(wanted) == 1 else f"one of [{' '.join(wanted)}]"
         return [invalid(path, text, f"must evaluate to {which}")]
     return []
+
+
+def type_of(text: str, scope: Scope, variables: Mapping[str, str]) -> str:
+    """Returns the type of the value of an expression, such as BOOL, DYN if it is not known."""
+    compiled = compile_expression(text, scope)
+    if not compiled.uses or compiled.error:
+        return compiled.type or "DYN"
+    return find_type(text, scope.names, variables)[0] or "DYN"
 
 
 def match_conditions(

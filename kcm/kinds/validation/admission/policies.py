@@ -52,6 +52,7 @@ from kcm.kinds.validation.admission.expressions import (
     expression,
     match_conditions,
     repeated,
+    type_of,
 )
 from kcm.kinds.validation.admission.rules import match_resources
 
@@ -111,7 +112,7 @@ class SpecCheck:
         self._shared = spec
         self._kept = kept
         self._params = spec.param_kind is not None
-        self._known: set[str] = set()  # the names of the variables that an expression may use
+        self._known: dict[str, str] = {}  # types of the variables that an expression may use
 
     def check(self) -> Faults:
         spec = self._shared
@@ -147,7 +148,8 @@ class SpecCheck:
                 faults.append(required(f"{where}.expression", "expression is not specified"))
             else:
                 faults += self._expression(variable.expression, f"{where}.expression", _ANY)
-            self._known.add(variable.name)
+            scope = Scope(self._params, authorizer=True)
+            self._known[variable.name] = type_of(variable.expression, scope, self._known)
         return faults + repeated("spec.variables", "name", [one.name for one in variables])
 
     def _expression(

@@ -60,6 +60,15 @@ def test_the_expression_of_a_mutation_compiles() -> None:
     assert "compilation failed" in fault
 
 
+def test_the_expression_of_a_mutation_uses_variables() -> None:
+    expression = '[JSONPatch{op: "add", path: "/x", value: variables.a}]'
+    patch = {"patchType": "JSONPatch", "jsonPatch": {"expression": expression}}
+    variables = [{"name": "a", "expression": "object.x > 1"}]
+    assert not validate_new_spec(POLICIES, mutations=[patch], variables=variables)
+    [fault] = validate_new_spec(POLICIES, mutations=[patch])
+    assert "undefined field 'a'" in fault
+
+
 def test_conditions_that_a_policy_had_before_are_not_compiled_again() -> None:
     conditions = [{"name": "a", "expression": "1 +"}]
     spec = sample(POLICIES).spec.model_dump(mode="json", by_alias=True, exclude_none=True)

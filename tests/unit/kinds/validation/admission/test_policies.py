@@ -84,6 +84,27 @@ def condition(name: str = "a", expression: str = "true") -> dict[str, Any]:
         ({"variables": [condition("a", "(")]}, "variables[0].expression: Invalid value"),
         ({"variables": [condition("a", "variables.b"), condition("b")]}, "undefined field 'b'"),
         ({"variables": [condition("b"), condition("a", "variables.b")]}, ""),
+        ({"variables": [condition("a", "object.x > 1")], **validation("variables.a")}, ""),
+        (
+            {
+                "variables": [condition("a", "object.x > 1"), condition("b", "!variables.a")],
+                **validation("variables.b"),
+            },
+            "",
+        ),
+        (
+            {"variables": [condition("a", "1 + 1")], **validation("variables.a")},
+            "must evaluate to bool",
+        ),
+        (
+            {"variables": [condition("a", "'x'")], **validation("variables.a > 1")},
+            "no matching overload",
+        ),
+        (
+            {"variables": [condition("a", "object.x")], **validation("variables.a")},
+            "must evaluate to bool",
+        ),
+        ({"variables": [condition("a", "[1, 2]")], **validation("variables.a[0] == 1")}, ""),
         ({"auditAnnotations": [{"key": "a", "valueExpression": "null"}]}, ""),
         ({"auditAnnotations": [{"key": "a b", "valueExpression": "''"}]}, "[0].key: Invalid value"),
         (
