@@ -1,8 +1,9 @@
 """Decodes JSON into typed objects and encodes them.
 
 Whatever the input, only the errors of `kcm.errors` are raised. An object that is decoded and
-encoded again has every field that it had, unknown ones included (null means absent). The codec
-neither validates objects nor fills in their defaults (`kcm.kinds`).
+encoded again has every field of its kind that it had (null means absent), and unknown ones if they
+are to be kept: see docs/designs/0057-unknown-fields-are-dropped-on-the-way-in.md. The codec neither
+validates objects nor fills in their defaults (`kcm.kinds`).
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from pydantic_core import ErrorDetails, PydanticSerializationError, to_json
 
 from kcm import errors
 from kcm.api.scheme import Kinds, Resource
-from kcm.apimachinery.base import Model
+from kcm.apimachinery.base import Model, drop_unknown, drop_unknown_within
 from kcm.apimachinery.meta_v1 import Kind, KubeObject
 from kcm.apimachinery.yaml_documents import load_yaml_documents
 
@@ -43,24 +44,37 @@ class _TypeMeta(BaseModel):
 
 @overload
 def decode(
-    data: bytes | str | dict[str, Any], kind: Resource[Kind], *, strict: bool = False
+    data: bytes | str | dict[str, Any],
+    kind: Resource[Kind],
+    *,
+    strict: bool = False,
+    keep_unknown: bool = False,
 ) -> Kind: ...
 
 
 @overload
 def decode(
-    data: bytes | str | dict[str, Any], kind: Kinds, *, strict: bool = False
+    data: bytes | str | dict[str, Any],
+    kind: Kinds,
+    *,
+    strict: bool = False,
+    keep_unknown: bool = False,
 ) -> KubeObject: ...
 
 
 def decode(
-    data: bytes | str | dict[str, Any], kind: Resource | Kinds, *, strict: bool = False
+    data: bytes | str | dict[str, Any],
+    kind: Resource | Kinds,
+    *,
+    strict: bool = False,
+    keep_unknown: bool = False,
 ) -> KubeObject:
     """Returns the object that JSON (or a dict of JSON values) describes.
 
     With a resource, kind and apiVersion may be missing, and must be those of the resource
     otherwise; with a scheme, they say which of its kinds the object is of. `strict` is for input
-    from outside: it also rejects duplicate fields, and takes about three times as long.
+    from outside: it also rejects duplicate fields, and takes about three times as long. With
+    `keep_unknown`, the object keeps fields that its kind has not.
 
     Raises BadRequest (not JSON, not an object, no kind, another kind than the resource's, a number
     beyond a float), UnknownKind, or Invalid with one cause per wrong field.
@@ -68,7 +82,8 @@ def decode(
     text = _json_bytes(data)
     if strict or not _is_plain(text):
         _load(text, refuse_duplicates=strict)
-    return _decode_text(text, kind if isinstance(kind, Resource) else _find_resource(text, kind))
+    obj = _decode_text(text, kind if isinstance(kind, Resource) else _find_resource(text, kind))
+    return obj if keep_unknown else drop_unknown(obj)
 
 
 def _decode_text(text: bytes, resource: Resource[Kind]) -> Kind:
@@ -92,8 +107,18 @@ def decode_stored(raw: bytes, resource: Resource[Kind]) -> Kind:
     Raises what `decode` raises.
     """
     if resource.conversion is None:
-        return _decode_text(raw, resource)
-    return cast(Kind, resource.conversion.from_stored(raw, resource))
+        obj = _decode_text(raw, resource)
+    else:
+        obj = cast(Kind, resource.conversion.from_stored(raw, resource))
+    return obj if is_pruned(raw) else drop_unknown(obj)
+
+
+def is_pruned(raw: bytes) -> bool:
+    """Reports whether the JSON was encoded since unknown fields are dropped.
+
+    Before, apiVersion was the first field; now kind is, as in the JSON of other API servers.
+    """
+    return not raw.startswith(b'{"apiVersion"')
 
 
 def encode_stored(obj: KubeObject, resource: Resource) -> bytes:
@@ -134,9 +159,10 @@ def decode_parts(
         try:
             if value is None or not _is_plain(text):
                 raise ValueError
-            decoded[part] = _part_type(resource.model, part).validate_json(
+            value = _part_type(resource.model, part).validate_json(
                 text, by_alias=True, by_name=False
             )
+            decoded[part] = drop_unknown_within(value)
         except ValueError:  # absent, null or wrong: that is for the whole object to say
             whole = decode(to_json(values, inf_nan_mode="constants"), resource)
             return {name: getattr(whole, name) for name in parts}

@@ -30,7 +30,7 @@ from kcm.apimachinery.meta_v1 import KubeObject
 
 T = TypeVar("T")
 # The version at the beginning of an object's JSON, where kcm writes it.
-_FIRST = re.compile(rb'\{"apiVersion":"([^"\\]*)"')
+_FIRST = re.compile(rb'\{(?:"kind":"[^"\\]*",)?"apiVersion":"([^"\\]*)"')
 _MOST_OUTDATED = 16  # objects of one request
 
 

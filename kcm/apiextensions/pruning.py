@@ -2,8 +2,8 @@
 
 Values are not changed in place. A value that needs no pruning is returned as it is.
 
-Source: staging/src/k8s.io/apiextensions-apiserver/pkg/apiserver/schema/pruning/algorithm.go,
-Kubernetes 1.33.
+Source: staging/src/k8s.io/apiextensions-apiserver/pkg/apiserver/schema/{pruning,objectmeta},
+Kubernetes 1.36.
 """
 
 from __future__ import annotations
@@ -11,6 +11,10 @@ from __future__ import annotations
 from typing import Any
 
 from kcm.api.custom.structural_schema import StructuralSchema
+from kcm.apiextensions.structure import Shape, field
+from kcm.apimachinery.meta_v1 import ObjectMeta
+
+_METADATA = Shape("struct", ObjectMeta)
 
 
 def prune(
@@ -44,7 +48,8 @@ def prune(
 def root(
     body: dict[str, Any], schema: StructuralSchema, dropped: list[str] | None = None
 ) -> dict[str, Any]:
-    """Prunes a whole object, whose apiVersion, kind and metadata stay as they are.
+    """Prunes a whole object, whose apiVersion, kind and metadata stay as they are. The metadata of
+    objects within it lose the fields that no metadata have.
 
     The paths of removed fields are appended to `dropped`.
     """
@@ -62,7 +67,8 @@ def _map(
         if schema is None:
             dropped.append(where)
         elif schema.has_meta(name, is_root):
-            kept[name] = inner
+            is_embedded = name == "metadata" and not is_root
+            kept[name] = _metadata(inner, _METADATA, where, dropped) if is_embedded else inner
         elif (known := schema.field(name)) is not None:
             kept[name] = prune(inner, known, where, dropped)
         elif keeps:
@@ -73,6 +79,25 @@ def _map(
             dropped.append(where)
     same = len(kept) == len(value) and all(kept[name] is value[name] for name in kept)
     return value if same else kept
+
+
+def _metadata(value: Any, shape: Shape, path: str, dropped: list[str]) -> Any:
+    """Returns the metadata of an embedded object, or a part of it, without unknown fields."""
+    if isinstance(value, list) and shape.item is not None:
+        items = [
+            _metadata(item, shape.item, f"{path}[{n}]", dropped) for n, item in enumerate(value)
+        ]
+        return items if _differs(items, value) else value
+    if not isinstance(value, dict) or shape.model is None:
+        return value
+    kept: dict[str, Any] = {}
+    for name, inner in value.items():
+        known = field(shape.model, name)
+        if known is None:
+            dropped.append(f"{path}.{name}")
+        else:
+            kept[name] = _metadata(inner, known.shape, f"{path}.{name}", dropped)
+    return value if kept == value else kept
 
 
 def _differs(pruned: list[Any], value: list[Any]) -> bool:

@@ -1,12 +1,13 @@
 """`Model`, the base class of all API types, and the names of fields in Python and in JSON.
 
-Unknown fields survive decoding and encoding. `None` means absent and is never encoded. Copies share
-what they do not change. Assignments to attributes are not checked, only decoding and construction
-are; an object that is shared by a cache refuses them.
+Unknown fields are kept until `drop_unknown`, so that a request can be told about them. `None` means
+absent and is never encoded. Copies share what they do not change. Assignments to attributes are not
+checked, only decoding and construction are; an object that is shared by a cache refuses them.
 """
 
 from __future__ import annotations
 
+import operator
 from copy import deepcopy
 from dataclasses import dataclass
 from typing import Annotated, Any, ClassVar, NoReturn, Self, TypeVar, get_args, get_origin
@@ -65,6 +66,9 @@ class Model(BaseModel):
 
     # Whether server-side apply treats it as one field (structType=atomic in upstream's types.go).
     kubernetes_atomic: ClassVar[bool] = False
+
+    # Whether all fields are data of the object, also those that the class has not.
+    kubernetes_open: ClassVar[bool] = False
 
     # Whether the class is made while the process runs, with the fields of its base class. It may go
     # again, so nothing may keep it.
@@ -172,15 +176,22 @@ def _compact_structs(model: Model) -> None:
 class _Structs(dict[type[Model], tuple[str, ...]]):
     """The attributes that hold structs, by class. Generated classes are not kept alive."""
 
+    def __init__(self, *, in_maps: bool) -> None:
+        super().__init__()
+        self._in_maps = in_maps  # whether the values of maps count, too
+
     def __missing__(self, model: type[Model]) -> tuple[str, ...]:
         if model.kubernetes_generated:
             return self[model.__bases__[0]]
         fields = model.model_fields.items()
-        self[model] = tuple(name for name, field in fields if _holds_structs(field.annotation))
+        self[model] = tuple(
+            name for name, field in fields if _holds_structs(field.annotation, self._in_maps)
+        )
         return self[model]
 
 
-_STRUCTS = _Structs()
+_STRUCTS = _Structs(in_maps=False)
+_STRUCTS_AND_MAPS = _Structs(in_maps=True)
 
 
 def structs_of(model: type[Model]) -> tuple[str, ...]:
@@ -188,12 +199,43 @@ def structs_of(model: type[Model]) -> tuple[str, ...]:
     return _STRUCTS[model]
 
 
-def _holds_structs(annotation: Any) -> bool:
+def _holds_structs(annotation: Any, in_maps: bool) -> bool:
     if isinstance(annotation, type):
         return issubclass(annotation, Model)
-    if get_origin(annotation) is dict:
+    if get_origin(annotation) is dict and not in_maps:
         return False
-    return any(map(_holds_structs, get_args(annotation)))
+    return any(_holds_structs(argument, in_maps) for argument in get_args(annotation))
+
+
+def drop_unknown(model: ModelT) -> ModelT:
+    """Returns the model without the fields that its class and those of its structs have not.
+
+    Returns the model itself if it has no such fields.
+    """
+    changes: dict[str, Any] = {}
+    values = model.__dict__
+    for name in _STRUCTS_AND_MAPS[model.__class__]:
+        value = values[name]
+        if value is not None and (kept := drop_unknown_within(value)) is not value:
+            changes[name] = kept
+    is_whole = not model.__pydantic_extra__ or model.kubernetes_open
+    if is_whole and not changes:
+        return model
+    copy = model.replace(**changes)
+    if not is_whole:
+        _set(copy, "__pydantic_extra__", {})
+    return copy
+
+
+def drop_unknown_within(value: Any) -> Any:
+    """Returns the value of a field, such as a list of structs, without unknown fields."""
+    if value.__class__ is list:
+        items = [drop_unknown_within(item) for item in value]
+        return items if any(map(operator.is_not, items, value)) else value
+    if value.__class__ is dict:
+        kept = {key: drop_unknown_within(inner) for key, inner in value.items()}
+        return kept if any(kept[key] is not value[key] for key in kept) else value
+    return drop_unknown(value) if isinstance(value, Model) else value
 
 
 # JSON numbers as Go decodes them: no strings, no fractions, in range.

@@ -211,8 +211,9 @@ class KubeObject(Model):
     # What the scheme registered the class for. A class that is not registered has none.
     resource: ClassVar[_ResourceOfClass]
 
-    api_version: str = ""
+    # In this order, which is upstream's: see `kcm.api.codec.is_pruned`.
     kind: str = ""
+    api_version: str = ""
     metadata: ObjectMeta = Field(default_factory=ObjectMeta)
 
     @property

@@ -41,14 +41,17 @@ _MERGE = "<<"
 _EXCESSIVE = "document contains excessive aliasing"
 
 
-def load_yaml_documents(text: str | bytes, source: str = "<input>") -> list[dict[str, Any]]:
+def load_yaml_documents(
+    text: str | bytes, source: str = "<input>", *, repeated: list[str] | None = None
+) -> list[dict[str, Any]]:
     """Returns the objects in a YAML (or JSON) text.
 
     A List stands for its items. Empty documents are skipped. `source` is the name of the file.
-    Raises BadRequest, with the source, line and column.
+    A key that is in a mapping twice is an error; with the list `repeated`, the last one counts, and
+    the list gets a message about it. Raises BadRequest, with the source, line and column.
     """
     objects: list[dict[str, Any]] = []
-    for line, document in _documents(text, source):
+    for line, document in _documents(text, source, repeated):
         if document is None:
             continue
         if not isinstance(document, dict):
@@ -68,8 +71,8 @@ def _unroll(document: dict[str, Any], where: str) -> list[dict[str, Any]]:
     return items
 
 
-def _documents(text: str | bytes, source: str) -> list[tuple[int, Any]]:
-    folder = _Folder(source)
+def _documents(text: str | bytes, source: str, repeated: list[str] | None) -> list[tuple[int, Any]]:
+    folder = _Folder(source, repeated)
     try:
         for event in yaml.parse(text, Loader=_Loader):
             folder.feed(event)
@@ -117,8 +120,9 @@ class _OpenNode:
 class _Folder:
     """Folds the parser's events into JSON values."""
 
-    def __init__(self, source: str) -> None:
+    def __init__(self, source: str, repeated: list[str] | None) -> None:
         self._source = source
+        self._repeated = repeated
         self._stack: list[_OpenNode] = []
         self._anchors: dict[str, tuple[Any, _Size]] = {}
         self._aliased = 0  # bytes to which aliases have expanded, in all documents
@@ -209,7 +213,10 @@ class _Folder:
         if text is None:
             raise self._fault(event, "a key must be a string")
         if text in top.value:
-            raise self._fault(event, f'key "{text}" already set in map')
+            problem = f'key "{text}" already set in map'
+            if self._repeated is None:
+                raise self._fault(event, problem)
+            self._repeated.append(f"line {event.start_mark.line + 1}: {problem}")
         return text
 
     def _set(self, top: _OpenNode, key: str, value: Any, event: Any) -> None:

@@ -86,6 +86,13 @@ class InternalError(ApiError):
         return error
 
 
+class WronglyTyped(ApiError):
+    """failed to create typed patch object"""
+
+    code = 500  # as upstream, where no one classifies the error
+    reason = ""
+
+
 class MethodNotAllowed(ApiError):
     """the server does not allow this method on the requested resource"""
 

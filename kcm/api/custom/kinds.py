@@ -44,6 +44,7 @@ class CustomResource(Resource):
 class CustomObject(KubeObject):
     """The base class of the models of custom kinds. Each served version has a model of its own."""
 
+    kubernetes_open: ClassVar[bool] = True  # its schema says what is dropped
     custom: ClassVar[CustomVersion]
     spec: Any = None
     status: Any = None

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from kcm.api.apiextensions_v1 import CustomResourceDefinition
-from kcm.api.custom.kinds import CustomObject, CustomResource
+from kcm.api.custom.kinds import CustomObject
 from kcm.api.custom.structural_schema import parse
-from kcm.api.scheme import Resource
 from kcm.apiextensions import pruning, structural
 from kcm.apiextensions.cel import rules
+from kcm.apimachinery.base import drop_unknown
 from kcm.apimachinery.meta_v1 import KubeObject
 
 NO_PROTOBUF = (
@@ -38,18 +36,12 @@ def _of_definition(definition: CustomResourceDefinition) -> list[str]:
     return warnings
 
 
-def prune_body(body: dict[str, Any], resource: Resource) -> dict[str, Any]:
-    """Returns an object's JSON without the fields that its kind's schema does not have."""
-    if not isinstance(resource, CustomResource):
-        return body
-    return pruning.root(body, resource.custom.schema)
-
-
 def prune(obj: KubeObject) -> KubeObject:
     """Returns the object without the fields that its kind's schema does not have.
 
     It is called before managed fields are recorded, so that no field manager owns such fields.
     """
+    obj = drop_unknown(obj)
     if not isinstance(obj, CustomObject):
         return obj
     return obj.with_content(pruning.root(obj.content, obj.custom.schema))

@@ -1,15 +1,17 @@
 """The parameter fieldValidation: reports unknown and duplicate fields of a request body.
 
-Source: staging/src/k8s.io/apiserver/pkg/endpoints/handlers/{create,fieldmanager}.go and
-sigs.k8s.io/json (strict decoding), Kubernetes 1.33.
+As upstream, the faults of a body are in the order of its text, each once, with the whole path.
+
+Source: staging/src/k8s.io/apiserver/pkg/endpoints/handlers/{create,fieldmanager}.go,
+vendor/sigs.k8s.io/json (UnmarshalStrict), and schemaCoercingDecoder in
+staging/src/k8s.io/apiextensions-apiserver/pkg/apiserver/customresource_handler.go, Kubernetes 1.36.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Iterator
-from functools import cache
-from itertools import chain, islice
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import islice
 from typing import Any
 
 from pydantic_core import from_json, to_json
@@ -17,11 +19,13 @@ from pydantic_core import from_json, to_json
 from kcm import errors
 from kcm.api.custom.kinds import CustomObject
 from kcm.apiextensions import objects, structure
-from kcm.apimachinery.base import Model
-from kcm.apimachinery.meta_v1 import KubeObject
+from kcm.apiextensions.structure import Shape
+from kcm.apimachinery.meta_v1 import KubeObject, ObjectMeta
 
 MODES = ("Ignore", "Warn", "Strict")
-_MOST = 20  # faults of one body that are reported
+MOST = 20  # faults of one body that are reported
+_ANY = Shape("any")
+_METADATA = Shape("struct", ObjectMeta)
 
 
 def mode_of(word: str) -> str:
@@ -34,97 +38,114 @@ def mode_of(word: str) -> str:
     return word or "Warn"
 
 
-def check(obj: KubeObject, body: bytes, mode: str, present: Collection[str] = ()) -> list[str]:
-    """Returns warnings about duplicate and unknown fields of an object. `body` is its JSON.
+def check(
+    obj: KubeObject, kept: KubeObject, body: bytes, mode: str, repeated: Sequence[str] = ()
+) -> list[str]:
+    """Returns warnings about duplicate and unknown fields of an object.
 
-    Unknown fields whose paths are in `present` are not reported. Raises BadRequest for any of the
-    others in mode Strict.
+    `kept` is the object without its unknown fields, the same one if it has none. `body` is its
+    JSON, and `repeated` has what was said about the YAML of which that was made. Raises BadRequest
+    in mode Strict.
     """
     if mode == "Ignore":
         return []
-    extra = (f'unknown field "{path}"' for path in unknown_in(obj) if path not in present)
-    faults = list(islice(chain(duplicates(body), extra), _MOST))
+    faults = [*describe_repeated(repeated), *list_faults(obj, kept, body)]
     if faults and mode == "Strict":
-        listed = ", ".join(faults)
         raise errors.BadRequest(
             f'{obj.kind} in version "{obj.api_version.rpartition("/")[2]}" cannot be handled as '
-            f"a {obj.kind}: strict decoding error: {listed}"
+            f"a {obj.kind}: {join(faults)}"
         )
     return faults
 
 
-def unknown_in(obj: KubeObject) -> Iterator[str]:
-    """Yields the paths of the fields that an object's kind does not have."""
+def join(faults: Iterable[str]) -> str:
+    """Returns the text of an error about these faults."""
+    return f"strict decoding error: {', '.join(faults)}"
+
+
+def describe_repeated(repeated: Sequence[str]) -> list[str]:
+    """Returns what upstream's YAML parser says about keys that a mapping has twice."""
+    return ["yaml: unmarshal errors:\n  " + "\n  ".join(repeated[:MOST])] if repeated else []
+
+
+def list_faults(obj: KubeObject, kept: KubeObject, body: bytes) -> list[str]:
+    """Returns a message for each unknown or duplicate field, at most MOST."""
     if isinstance(obj, CustomObject):
-        yield from objects.list_unknown_fields(obj)
-        yield from unknown(obj.metadata, "metadata.")
-    else:
-        yield from unknown(obj)
+        faults = duplicates(body)
+        if kept is not obj:
+            faults += _list_unknown_of_custom(obj)
+        return faults[:MOST]
+    if kept is obj:
+        return duplicates(body)
+    return _unique(_find_faults(_load(body), Shape("struct", type(obj)), ""))
 
 
-def unknown(model: Model, path: str = "") -> Iterator[str]:
-    """Yields the paths of the fields that a model does not have, after the prefix `path`."""
-    # Paths are put together only for the few models that have such fields.
-    return _walk(model, path) if _has_unknown(model) else iter(())
-
-
-def _has_unknown(model: Model) -> bool:
-    if model.__pydantic_extra__:
-        return True
-    values = model.__dict__
-    for name, _ in _holders(model.__class__):
-        value = values[name]
-        if value is None:
-            continue
-        for part in value if value.__class__ is list else (value,):
-            if isinstance(part, Model) and _has_unknown(part):
-                return True
-    return False
-
-
-def _walk(model: Model, path: str) -> Iterator[str]:
-    for name in model.model_extra or {}:
-        yield path + name
-    values = model.__dict__
-    for name, wire in _holders(type(model)):
-        value = values[name]
-        if value is None:
-            continue
-        if value.__class__ is list:
-            for index, item in enumerate(value):
-                if isinstance(item, Model):
-                    yield from _walk(item, f"{path}{wire}[{index}].")
-        elif isinstance(value, Model):
-            yield from _walk(value, f"{path}{wire}.")
-
-
-@cache
-def _holders(model: type[Model]) -> tuple[tuple[str, str], ...]:
-    """Returns the fields that hold structs, as pairs of their names in Python and in JSON."""
-    shapes = structure.fields(model)
-    wires = ((name, info.alias or name) for name, info in model.model_fields.items())
-    return tuple((name, wire) for name, wire in wires if shapes[wire].shape.struct is not None)
+def unknown_in(kept: KubeObject, obj: KubeObject) -> list[str]:
+    """Returns a message for each unknown field of an object that was made of several bodies."""
+    if kept is obj:
+        return []
+    if isinstance(obj, CustomObject):
+        return _list_unknown_of_custom(obj)[:MOST]
+    text = obj.model_dump_json(by_alias=True, exclude_none=True)
+    return _unique(_find_faults(_load(text.encode()), Shape("struct", type(obj)), ""))
 
 
 def duplicates(body: bytes) -> list[str]:
-    """Returns a message for each field that occurs twice in one JSON object."""
-    if _is_unchanged_by_parsing(body):
-        return []
-    faults: list[str] = []
+    """Returns a message for each field that occurs twice in one JSON object, at most MOST."""
+    return [] if _is_unchanged_by_parsing(body) else _unique(_find_faults(_load(body), _ANY, ""))
 
-    def pairs(items: list[tuple[str, Any]]) -> None:
-        if len({name for name, _ in items}) != len(items):
-            seen: set[str] = set()
-            for name, _ in items:
-                if name in seen:
-                    faults.append(f'duplicate field "{name}"')
-                seen.add(name)
 
+def _list_unknown_of_custom(obj: CustomObject) -> list[str]:
+    """Returns the unknown fields in upstream's order: those of the metadata first."""
+    text = obj.metadata.model_dump_json(by_alias=True, exclude_none=True)
+    faults = _find_faults(_load(text.encode()), _METADATA, "metadata")
+    return [*faults, *map(_unknown, sorted(objects.list_unknown_fields(obj)))]
+
+
+def _unknown(path: str) -> str:
+    return f'unknown field "{path}"'
+
+
+class _Pairs(list[tuple[str, Any]]):
+    """The fields of a JSON object, in the order of the text."""
+
+
+def _load(body: bytes) -> Any:
     try:
-        json.loads(body, object_pairs_hook=pairs)
+        return json.loads(body, object_pairs_hook=_Pairs)
     except (ValueError, RecursionError):
-        return []
-    return faults
+        return None  # it was decoded; what only this parser cannot read has no faults
+
+
+def _find_faults(value: Any, shape: Shape, path: str) -> Iterator[str]:
+    """Yields a message for each fault of a value at a path, in the order of the text."""
+    if isinstance(value, _Pairs):
+        yield from _find_in_object(value, shape, path)
+    elif isinstance(value, list):
+        for index, item in enumerate(value):
+            yield from _find_faults(item, shape.item or _ANY, f"{path}[{index}]")
+
+
+def _find_in_object(pairs: _Pairs, shape: Shape, path: str) -> Iterator[str]:
+    seen: set[str] = set()
+    for name, inner in pairs:
+        where = f"{path}.{name}" if path else name
+        known: Shape | None = shape.item or _ANY
+        if shape.kind == "struct" and shape.model is not None:
+            field = structure.field(shape.model, name)
+            known = field.shape if field else None
+        if known is None:
+            yield _unknown(where)
+            continue
+        if name in seen:
+            yield f'duplicate field "{where}"'
+        seen.add(name)
+        yield from _find_faults(inner, known, where)
+
+
+def _unique(faults: Iterator[str]) -> list[str]:
+    """Returns the first faults, each once."""
+    return list(islice(dict.fromkeys(islice(faults, MOST * MOST)), MOST))
 
 
 def _is_unchanged_by_parsing(body: bytes) -> bool:

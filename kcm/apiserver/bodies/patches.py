@@ -16,7 +16,7 @@ from kcm.api.custom.kinds import CustomResource
 from kcm.api.scheme import Resource
 from kcm.apimachinery import nesting
 from kcm.apimachinery.meta_v1 import KubeObject
-from kcm.apiserver.bodies import json_patch, strategic, typeerrors
+from kcm.apiserver.bodies import fieldvalidation, json_patch, strategic, typeerrors
 from kcm.apiserver.http_errors import UnsupportedMediaType
 from kcm.redisio import greenlets
 from kcm.store.merge import merge_patch
@@ -121,7 +121,7 @@ def _text(body: dict[str, Any]) -> bytes:
 def on_objects(
     change: ObjectPatch, resource: Resource, body: bytes
 ) -> Callable[[KubeObject], KubeObject]:
-    """Returns the patch as a function on objects.
+    """Returns the patch as a function on objects, whose results may have unknown fields.
 
     It raises Conflict if the patch has another resourceVersion than the object. Parts that the
     patch does not name are shared with the old object, not encoded and decoded again.
@@ -131,7 +131,7 @@ def on_objects(
     def change_object(old: KubeObject) -> KubeObject:
         target = codec.to_dict(old, None if parts is None else {*parts, "api_version", "kind"})
         try:
-            new = codec.decode(_text(change(target)), resource)
+            new = codec.decode(_text(change(target)), resource, keep_unknown=True)
         except errors.WrongType as error:
             raise typeerrors.in_patch(error, resource, body) from None
         if parts is not None:
@@ -158,3 +158,20 @@ def touched_parts(change: ObjectPatch, resource: Resource) -> frozenset[str] | N
     if not change.fields <= attributes.keys():
         return None
     return frozenset(attributes[name] for name in change.fields)
+
+
+def check_fields(patched: KubeObject, kept: KubeObject, body: bytes, mode: str) -> list[str]:
+    """Returns warnings about duplicate fields of a patch and unknown ones of its result.
+
+    `kept` is the result without unknown fields. Raises Invalid in mode Strict.
+    """
+    if mode == "Ignore":
+        return []
+    prefix = "json patch " if body.lstrip().startswith(b"[") else ""
+    repeated = [f"{prefix}{fault}" for fault in fieldvalidation.duplicates(body)]
+    faults = (repeated + fieldvalidation.unknown_in(kept, patched))[: fieldvalidation.MOST]
+    if faults and mode == "Strict":
+        text = errors.shorten(codec.encode(patched).decode())
+        why = fieldvalidation.join(faults)
+        raise errors.Invalid([errors.FieldError("Invalid value", "patch", text, why)])
+    return faults

@@ -26,15 +26,16 @@ _YAML = frozenset({"application/yaml", "application/x-yaml", "text/yaml"})
 _POLICIES = ("Background", "Foreground", "Orphan")
 
 
-def to_json(content_type: str, body: bytes) -> bytes:
+def to_json(content_type: str, body: bytes, repeated: list[str] | None = None) -> bytes:
     """Returns the body as JSON.
 
-    Raises UnsupportedMediaType, and BadRequest if it cannot be converted or is nested too deep.
+    `repeated` gets what `load_yaml_documents` says about duplicate keys. Raises
+    UnsupportedMediaType, and BadRequest if the body cannot be converted or is nested too deep.
     """
     if content_type in _JSON:
         text = body
     elif content_type in _YAML:
-        documents = codec.load_yaml_documents(body, "the body")
+        documents = codec.load_yaml_documents(body, "the body", repeated=repeated)
         if len(documents) != 1:
             raise errors.BadRequest("the body must be exactly one YAML document")
         text = json.dumps(documents[0]).encode()
@@ -63,13 +64,14 @@ def read_object(request: ApiRequest) -> tuple[KubeObject, list[str]]:
     resource = request.info.resource
     if request.content_type == protobuf.CONTENT_TYPE and isinstance(resource, CustomResource):
         raise UnsupportedMediaType(client_warnings.NO_PROTOBUF)
-    text = to_json(request.content_type, request.body)
+    repeated: list[str] = []
+    text = to_json(request.content_type, request.body, repeated)
     try:
-        obj = codec.decode(text, resource)
+        sent = codec.decode(text, resource, keep_unknown=True)
     except errors.WrongType as error:
         raise typeerrors.in_body(error, resource) from None
-    warnings = fieldvalidation.check(obj, text, mode) + client_warnings.of(obj)
-    obj = client_warnings.prune(obj)
+    obj = client_warnings.prune(sent)
+    warnings = fieldvalidation.check(sent, obj, text, mode, repeated) + client_warnings.of(obj)
     info = request.info
     if info.namespace and obj.namespace and obj.namespace != info.namespace:
         raise errors.BadRequest(

@@ -19,7 +19,7 @@ from kcm.api.apiextensions_v1 import CustomResourceDefinition
 from kcm.api.scheme import Resource
 from kcm.apiextensions.registration import register, register_all, unregister
 from kcm.apimachinery.meta_v1 import Kind, KubeObject
-from kcm.apiserver.cache.entries import Entry
+from kcm.apiserver.cache.entries import Entry, renew_json
 from kcm.apiserver.cache.watch_cache import WatchCache
 from kcm.apiserver.http_errors import TooLargeResourceVersion
 from kcm.clock import Clock
@@ -242,8 +242,9 @@ class Cacher(Loop):
             if changes.gone:
                 raise errors.EpochChanged
             for change in changes.entries:
-                if change.type == "DELETED" or damage.decode_change(change) is not None:
-                    _overlay(objects[change.resource], change)
+                obj = damage.decode_change(change)
+                if change.type == "DELETED" or obj is not None:
+                    _overlay(objects[change.resource], change, obj)
             positions = {**positions, **changes.positions}
             if not changes.entries:
                 break
@@ -265,24 +266,25 @@ def _readable(cache: WatchCache, changes: Iterable[WatchEntry]) -> list[WatchEnt
     """
     readable: list[WatchEntry] = []
     for change in changes:
-        if damage.decode_change(change) is not None:
-            readable.append(change)
+        if (obj := damage.decode_change(change)) is not None:
+            raw = renew_json(change.raw, obj)
+            readable.append(change if raw is change.raw else replace(change, raw=raw))
         elif change.type == "DELETED" and (last := cache.get(change.key)) is not None:
             readable.append(replace(change, raw=last.raw))
     return readable
 
 
-def _overlay(objects: dict[str, Entry], change: WatchEntry) -> None:
+def _overlay(objects: dict[str, Entry], change: WatchEntry, obj: KubeObject | None) -> None:
     present = objects.get(change.key)
     if present is not None and present.version > change.resource_version:
         return
-    if change.type == "DELETED":
+    if change.type == "DELETED" or obj is None:
         objects.pop(change.key, None)
     else:
-        objects[change.key] = Entry(
-            change.resource, change.key, change.raw, change.resource_version
-        )
+        raw = renew_json(change.raw, obj)
+        objects[change.key] = Entry(change.resource, change.key, raw, change.resource_version)
 
 
 def _build_entry(resource: Resource, raw: bytes, obj: KubeObject) -> Entry:
-    return Entry(resource, obj.key, raw, int(obj.metadata.resource_version or 0), obj)
+    version = int(obj.metadata.resource_version or 0)
+    return Entry(resource, obj.key, renew_json(raw, obj), version, obj)

@@ -6,10 +6,12 @@ other versions. All of that can be forgotten and made again.
 
 from __future__ import annotations
 
+from functools import cache
 from typing import Generic
 
 from kcm import errors
 from kcm.api import codec
+from kcm.api.custom.kinds import CustomResource
 from kcm.api.scheme import Resource
 from kcm.apimachinery.meta_v1 import Kind, Kind_co, KubeObject
 from kcm.store.watch import ChangeType
@@ -23,7 +25,7 @@ class Entry(Generic[Kind_co]):
     Its JSON is decoded when its fields are needed.
     """
 
-    __slots__ = ("_converted", "_obj", "_resource", "key", "raw", "version")
+    __slots__ = ("_converted", "_obj", "_resource", "key", "start", "tail", "version")
 
     def __init__(
         self,
@@ -37,8 +39,21 @@ class Entry(Generic[Kind_co]):
         self._obj = obj
         self._converted: tuple[Entry, ...] = ()  # in other versions
         self.key = key
-        self.raw = raw
+        # The JSON begins with `start`, which the items of lists do not have, and ends with `tail`.
+        start = json_start(resource)
+        self.start = start if raw.startswith(start) else b""
+        self.tail = raw[len(self.start) :]
         self.version = version
+
+    @property
+    def raw(self) -> bytes:
+        """The JSON."""
+        return self.start + self.tail
+
+    @property
+    def size(self) -> int:
+        """The bytes of the JSON."""
+        return len(self.start) + len(self.tail)
 
     @property
     def obj(self) -> Kind_co:
@@ -99,6 +114,26 @@ class Entry(Generic[Kind_co]):
         return Entry(resource, obj.key, codec.encode(obj), version, obj)
 
 
+def json_start(resource: Resource) -> bytes:
+    """Returns how the JSON of all entries of a built-in kind begins: kind and apiVersion, which the
+    items of a list have not. It is empty for custom kinds, whose items have them.
+    """
+    return b"" if isinstance(resource, CustomResource) else _encode_start(resource)
+
+
+@cache
+def _encode_start(resource: Resource) -> bytes:
+    return f'{{"kind":"{resource.kind}","apiVersion":"{resource.api_version}",'.encode()
+
+
+def renew_json(raw: bytes, obj: KubeObject) -> bytes:
+    """Returns the JSON that is served for a stored object: without unknown fields, kind first.
+
+    `raw` is what is stored, perhaps by another version of kcm.
+    """
+    return raw if raw.startswith(json_start(obj.resource)) else codec.encode(obj)
+
+
 class CacheEvent:
     """A change of an object, with the entry before it, by which selectors decide what it means."""
 
@@ -139,7 +174,7 @@ class CacheEvent:
         """Returns the event as watchers of JSON get it, computed once for all of them."""
         line = self._line
         if line is None:
-            line = self._line = event_line(self.type, self.entry.raw)
+            line = self._line = b"".join(event_parts(self.type, self.entry))
         return line
 
     @property
@@ -157,7 +192,7 @@ class CacheEvent:
     @property
     def size(self) -> int:
         """Returns the bytes of JSON that are kept for this change alone."""
-        return len(self.entry.raw)
+        return self.entry.size
 
     def forget_decoded(self) -> None:
         """Drops what can be computed again from the JSON, except an object that is still cached."""
@@ -170,9 +205,11 @@ class CacheEvent:
 
 def event_line(type: str, raw: bytes) -> bytes:
     """Returns the line of a watch's stream for an event. `raw` is the object's JSON."""
-    return b"".join(event_parts(type, raw))
+    return b'{"type":"%b","object":%b}\n' % (type.encode(), raw)
 
 
-def event_parts(type: str, raw: bytes) -> tuple[bytes, bytes, bytes]:
-    """Returns the line in parts, of which `raw` is one, so that it is not copied."""
-    return b'{"type":"%b","object":' % type.encode(), raw, b"}\n"
+def event_parts(type: str, entry: Entry) -> tuple[bytes, bytes, bytes]:
+    """Returns the line of an entry in parts, one of which is the entry's, so that it is not
+    copied.
+    """
+    return b'{"type":"%b","object":%b' % (type.encode(), entry.start), entry.tail, b"}\n"

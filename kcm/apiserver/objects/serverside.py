@@ -20,7 +20,8 @@ from kcm.api import codec
 from kcm.api.scheme import Resource
 from kcm.apimachinery import nesting
 from kcm.apimachinery.meta_v1 import KubeObject, format_time
-from kcm.apiserver.http_errors import ApplyConflict
+from kcm.apiserver.bodies import typed
+from kcm.apiserver.http_errors import ApplyConflict, WronglyTyped
 from kcm.store.managed_fields.fieldsets import (
     Path,
     Paths,
@@ -64,26 +65,45 @@ class Application:
         return ManagedFieldsEntry(self.manager, "Apply", version, time, owned, self.subresource)
 
 
-def document(body: bytes) -> dict[str, Any]:
-    """Returns the applied configuration as it was sent. Raises BadRequest."""
-    documents = codec.load_yaml_documents(body, "the body")
+def document(body: bytes, repeated: list[str] | None = None) -> dict[str, Any]:
+    """Returns the applied configuration as it was sent; `repeated` is as for
+    `load_yaml_documents`. Raises BadRequest.
+    """
+    documents = codec.load_yaml_documents(body, "the body", repeated=repeated)
     if len(documents) != 1:
         raise errors.BadRequest("the body of an apply must be exactly one object")
     nesting.check(json.dumps(documents[0]).encode())
     return documents[0]
 
 
-def configuration(body: bytes, resource: Resource) -> dict[str, Any]:
-    """Returns the applied configuration, after a check of its types. Raises BadRequest."""
-    parsed = document(body)
+def configuration(
+    body: bytes, resource: Resource, repeated: list[str] | None = None
+) -> dict[str, Any]:
+    """Returns the applied configuration, after a check of its types.
+
+    `repeated` is as for `load_yaml_documents`. Raises BadRequest, and WronglyTyped for a field that
+    the kind has not or a value of another type.
+    """
+    parsed = document(body, repeated)
+    if faults := typed.describe_faults(parsed, resource.model):
+        raise WronglyTyped(f"failed to create typed patch object ({_identify(parsed)}): {faults}")
     try:
-        codec.decode(parsed, resource)  # the types are right
+        codec.decode(parsed, resource)  # numbers are in range, quantities and times can be read
     except errors.Invalid as error:
         causes = "; ".join(f".{cause.field}: {cause.detail}" for cause in error.causes)
         raise errors.BadRequest(f"failed to create typed patch object: {causes}") from None
     if (parsed.get("metadata") or {}).get("managedFields"):
         raise errors.BadRequest("metadata.managedFields must be nil")
     return parsed
+
+
+def _identify(config: Mapping[str, Any]) -> str:
+    """Returns namespace, name, version and kind as upstream prints them."""
+    metadata = config.get("metadata")
+    metadata = metadata if isinstance(metadata, dict) else {}
+    place = f"{metadata.get('namespace', '')}/{metadata.get('name', '')}"
+    group, _, version = str(config.get("apiVersion", "")).rpartition("/")
+    return f"{place}; {group}/{version}, Kind={config.get('kind', '')}"
 
 
 def create_applied(application: Application) -> KubeObject:

@@ -14,7 +14,7 @@ from kcm.api.certificates_v1 import CertificateSigningRequest
 from kcm.api.core_v1 import Namespace, Pod
 from kcm.api.scheme import Resource
 from kcm.apimachinery.meta_v1 import ObjectMeta
-from kcm.apiserver.bodies import patches, reading, structs
+from kcm.apiserver.bodies import client_warnings, patches, reading, structs
 from kcm.apiserver.http.responses import ApiRequest, Response, json_response
 from kcm.apiserver.http_errors import MethodNotAllowed, PathNotFound
 from kcm.apiserver.objects import admission, signing_requests, status, verbs
@@ -136,7 +136,7 @@ def patch_approval(store: Store, request: ApiRequest) -> Response:
     patched = patches.on_objects(parsed, resource, request.body)
 
     def change(old: CertificateSigningRequest) -> CertificateSigningRequest:
-        new = patched(old)
+        new = client_warnings.prune(patched(old))
         assert isinstance(new, CertificateSigningRequest)  # a patch changes no kind
         return signing_requests.with_approval(old, new, store.clock.now())
 

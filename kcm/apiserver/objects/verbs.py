@@ -165,7 +165,8 @@ def _needs_version(info: RequestInfo) -> errors.Invalid:
 def apply(store: Store, request: ApiRequest) -> Response:
     """Handles a PATCH by server-side apply. The code is 201 if that created the object."""
     info, mode = request.info, fieldvalidation.mode_of(request.query.get("fieldValidation", ""))
-    config = serverside.configuration(request.body, info.resource)
+    repeated: list[str] = []
+    config = serverside.configuration(request.body, info.resource, repeated)
     place = {"name": info.name, "namespace": info.namespace}
     metadata = {**place, **(config.get("metadata") or {})}
     if any(metadata[field] != value for field, value in place.items() if value):
@@ -174,9 +175,8 @@ def apply(store: Store, request: ApiRequest) -> Response:
         metadata.pop("namespace")
     config |= {"metadata": metadata}
     meant = codec.decode(config, info.resource)
-    warnings = fieldvalidation.check(meant, b"", mode) + client_warnings.of(meant)
-    pruned = client_warnings.prune_body(config, info.resource)
-    applied = application(request, pruned, store.clock.now())
+    warnings = _check_repeated(repeated, mode) + client_warnings.of(meant)
+    applied = application(request, config, store.clock.now())
     for _ in range(_ATTEMPTS):
         try:
             return object_response(
@@ -198,6 +198,17 @@ def apply(store: Store, request: ApiRequest) -> Response:
         except errors.AlreadyExists:
             continue
     raise errors.Conflict.of(info.resource.name, info.name)
+
+
+def _check_repeated(repeated: Sequence[str], mode: str) -> list[str]:
+    """Returns warnings about keys that the YAML of an apply has twice. Raises BadRequest in mode
+    Strict.
+    """
+    faults = fieldvalidation.describe_repeated(repeated) if mode != "Ignore" else []
+    faults = [f"error converting YAML to JSON: {fault}" for fault in faults]
+    if faults and mode == "Strict":
+        raise errors.BadRequest(f"error strict decoding YAML: {faults[0]}")
+    return faults
 
 
 def application(
@@ -241,13 +252,10 @@ def patch(store: Store, request: ApiRequest, cacher: Cacher | None = None) -> Re
     on_objects = patches.on_objects(parsed, resource, request.body)
 
     def change(old: KubeObject) -> KubeObject:
-        new = on_objects(old)
-        # Only fields that this patch adds: an object that was stored with unknown fields stays
-        # patchable.
-        present = set(fieldvalidation.unknown_in(old))
-        warnings[:] = fieldvalidation.check(new, request.body, mode, present) + client_warnings.of(
-            new
-        )
+        patched = on_objects(old)
+        new = client_warnings.prune(patched)
+        warnings[:] = patches.check_fields(patched, new, request.body, mode)
+        warnings.extend(client_warnings.of(new))
         return new
 
     stored = modify(store, request, change, known=_known(cacher, request.info))
@@ -265,7 +273,7 @@ def _known(cacher: Cacher | None, info: RequestInfo) -> KubeObject | None:
     entry = cacher.cache(info.resource).get(info.key)
     if entry is None:
         return None
-    greenlets.raise_if_long(len(entry.raw), LONG_REPLY)  # as if it had been read
+    greenlets.raise_if_long(entry.size, LONG_REPLY)  # as if it had been read
     greenlets.raise_if_many_values(entry.raw)
     try:
         return entry.convert_to(info.resource).obj

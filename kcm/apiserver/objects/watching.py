@@ -93,7 +93,7 @@ def _split(entries: Sequence[Entry]) -> Iterator[list[Entry]]:
     size = 0
     for entry in entries:
         part.append(entry)
-        size += len(entry.raw)
+        size += entry.size
         if len(part) >= _MOST_AT_ONCE or size >= _LARGEST:
             yield part
             part, size = [], 0
@@ -242,7 +242,7 @@ class HttpWatch:
             seen = event.entry.version <= self._after
             if not seen and self._options.selection.covers(event.entry.key):
                 events.append(event)
-                size += len(event.entry.raw)
+                size += event.entry.size
         return events
 
     async def _convert_events(self, events: Sequence[CacheEvent]) -> None:
@@ -265,7 +265,7 @@ class HttpWatch:
         """Returns the lines of entries. They are made in a thread if much has to be decoded."""
         options = self._options
         is_raw = options.selection.everything and not options.form.as_
-        size = 0 if is_raw else sum(len(entry.raw) for entry in entries)
+        size = 0 if is_raw else sum(entry.size for entry in entries)
         return make_lines() if size <= LONG_REPLY else await asyncio.to_thread(make_lines)
 
     def _event_lines(self, events: Sequence[CacheEvent]) -> list[bytes]:
@@ -295,7 +295,7 @@ class HttpWatch:
     def _line_parts(self, kind: str, entry: Entry) -> Sequence[bytes]:
         if self._options.form.as_:
             return [self._shown_line(kind, entry)]
-        return event_parts(kind, entry.raw)
+        return event_parts(kind, entry)
 
     def _shown_line(self, kind: str, entry: Entry) -> bytes:
         form = self._options.form

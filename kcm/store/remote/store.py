@@ -121,7 +121,7 @@ class RemoteStore:
 
     def get(self, resource: Resource[Kind], key: str) -> Kind:
         """Returns the object under `key`. Raises: NotFound, StoreUnavailable."""
-        return codec.decode(self._client.request("GET", _path(resource, key)), resource)
+        return _decode(self._client.request("GET", _path(resource, key)), resource)
 
     def get_all(self, wanted: Sequence[tuple[Resource[Kind], str]]) -> Sequence[Kind | None]:
         """Returns the objects under pairs of resource and key, None for those that are missing."""
@@ -158,7 +158,7 @@ class RemoteStore:
             params["continue"] = encode_continue(after, PRESENT)
         page = json.loads(self._client.request("GET", path_of(resource, ""), params=params))
         whole = {"apiVersion": resource.api_version, "kind": resource.kind}
-        return [codec.decode(item | whole, resource) for item in page["items"] or ()]
+        return [_decode(item | whole, resource) for item in page["items"] or ()]
 
     def list_indexed(self, resource: Resource[Kind], entry: str) -> FullList[Kind]:
         """Returns the objects of the kind that have the index entry. It lists all of them."""
@@ -181,7 +181,7 @@ class RemoteStore:
         whole = {"apiVersion": resource.api_version, "kind": resource.kind}
         while True:
             for item in page["items"] or ():
-                yield codec.decode(item | whole, resource)
+                yield _decode(item | whole, resource)
             token = page["metadata"].get("continue")
             if not token:
                 return
@@ -281,7 +281,7 @@ class RemoteStore:
         except errors.ApiError as error:
             return CollectionDeletion(resource, namespace, remaining=1, error=error)
         whole = {"apiVersion": resource.api_version, "kind": resource.kind}
-        left = [codec.decode(item | whole, resource) for item in page["items"] or ()]
+        left = [_decode(item | whole, resource) for item in page["items"] or ()]
         return summarize_rest(resource, namespace, left)
 
     def rewrite_page(
@@ -332,7 +332,7 @@ class RemoteStore:
             case "delete":
                 response = self._client.request("DELETE", path, body=_delete_body(item))
         body = json.loads(response)
-        return obj if body.get("kind") == "Status" else codec.decode(body, item.resource)
+        return obj if body.get("kind") == "Status" else _decode(body, item.resource)
 
     def _holds_now(self, guard: Guard) -> bool:
         """Reports whether the guard holds in this moment.
@@ -351,6 +351,14 @@ class RemoteStore:
 def can_check(guard: Guard) -> bool:
     """Reports whether a guard can be checked over REST."""
     return isinstance(guard, TokenAvailable | Exists | Absent | Indexed)
+
+
+def _decode(data: bytes | dict[str, Any], resource: Resource[Kind]) -> Kind:
+    """Returns an object of the other server, with the fields that kcm does not know.
+
+    That server may be of a later version, and a PUT must not take its fields away.
+    """
+    return codec.decode(data, resource, keep_unknown=True)
 
 
 def _path(resource: Resource, key: str, subresource: str = "") -> str:

@@ -181,7 +181,8 @@ class _RemoteWatch:
             if event["type"] != "BOOKMARK":
                 name, namespace = meta["name"], meta.get("namespace", "")
                 key = f"{namespace}/{name}" if namespace else name
-                raw = to_json(obj)
+                # In the order in which unknown fields are kept when it is decoded.
+                raw = to_json({"kind": obj.get("kind", ""), **obj})
                 self._pending.append(WatchEntry(self.resource, version, event["type"], key, raw))
                 self._changed.notify_all()
 

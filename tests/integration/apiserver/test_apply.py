@@ -136,7 +136,6 @@ def test_a_dry_run_creates_nothing(api: Live) -> None:
         ({"kind": "Node", "apiVersion": "v1"}, {}),
         ({"metadata": {"name": "other"}}, {}),
         ({"metadata": {"managedFields": [{"manager": "x"}]}}, {}),
-        ({"spec": {"contaners": []}}, {"fieldValidation": "Strict"}),
     ],
 )
 def test_an_apply_that_makes_no_sense_is_refused(

@@ -128,12 +128,12 @@ def test_a_patch_with_a_value_of_a_wrong_type_is_invalid(api: Live, kind: str) -
     assert "cannot unmarshal string" in refused.json()["message"]
 
 
-def test_an_apply_with_a_value_of_a_wrong_type_is_a_bad_request(api: Live) -> None:
+def test_an_apply_with_a_value_of_a_wrong_type_is_refused_as_upstream(api: Live) -> None:
     refused = api.client.patch(
         f"{SETS}/pu-wrong", json=wrong("spec/replicas", "x"), params={"fieldManager": "me"},
         headers={"content-type": "application/apply-patch+yaml"},
     )  # fmt: skip
-    assert refused.status_code == 400
+    assert refused.status_code == 500
     assert "failed to create typed patch object" in refused.json()["message"]
 
 

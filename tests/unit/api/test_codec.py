@@ -12,6 +12,7 @@ from kcm.api import codec
 from kcm.api.apps_v1 import ReplicaSet
 from kcm.api.core_v1 import ConfigMap, Pod
 from kcm.api.scheme import BUILT_IN, Kinds, Resource
+from kcm.apimachinery import base
 from kcm.apimachinery.quantity import Quantity
 from kcm.testing import builders
 from tests.typed_objects import decode_as
@@ -90,9 +91,19 @@ UNKNOWN = {
 }
 
 
-def test_unknown_fields_survive_a_round_trip_in_value() -> None:
-    assert json.loads(codec.encode(codec.decode(UNKNOWN, BUILT_IN))) == UNKNOWN
-    assert codec.to_dict(codec.decode(UNKNOWN, BUILT_IN)) == UNKNOWN
+def test_unknown_fields_survive_a_round_trip_in_value_if_they_are_to_be_kept() -> None:
+    obj = codec.decode(UNKNOWN, BUILT_IN, keep_unknown=True)
+    assert json.loads(codec.encode(obj)) == UNKNOWN
+    assert codec.to_dict(obj) == UNKNOWN
+    assert codec.decode(UNKNOWN, BUILT_IN) == base.drop_unknown(obj) != obj
+
+
+def test_what_an_earlier_version_has_stored_is_read_without_unknown_fields() -> None:
+    text = json.dumps(UNKNOWN).encode()
+    assert text.startswith(b'{"apiVersion"')
+    assert codec.decode_stored(text, Pod.resource) == codec.decode(UNKNOWN, BUILT_IN)
+    ours = codec.encode(codec.decode(UNKNOWN, BUILT_IN))
+    assert ours.startswith(b'{"kind":"Pod","apiVersion":"v1",')
 
 
 def test_a_field_in_pythons_spelling_is_an_unknown_field() -> None:

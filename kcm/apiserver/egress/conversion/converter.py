@@ -98,7 +98,7 @@ class WebhookConverter:
         """Converts entries in batches, some at once, and ends with the first failure."""
         versions = conversion.webhook_versions(target)
         assert versions is not None
-        size = sum(len(entry.raw) for entry in entries)
+        size = sum(entry.size for entry in entries)
 
         def prepare() -> list[tuple[ConversionCall, list[Entry]]]:
             objects = [conversion.read(one.raw, versions.version_of(one.raw)) for one in entries]
