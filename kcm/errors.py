@@ -179,6 +179,18 @@ class BadRequest(ApiError):
     reason = "BadRequest"
 
 
+class NotJson(BadRequest):
+    """The text is not JSON."""
+
+    why = ""
+
+    @classmethod
+    def because(cls, why: str) -> NotJson:
+        error = cls(f"the object is not JSON: {why}")
+        error.why = why
+        return error
+
+
 class ConversionFailed(ApiError):
     """A custom object could not be converted to another version. The object itself is whole."""
 

@@ -286,7 +286,7 @@ def _load(text: bytes, *, refuse_duplicates: bool = False) -> Any:
             object_pairs_hook=_unique if refuse_duplicates else None,
         )
     except (ValueError, RecursionError) as error:
-        raise errors.BadRequest(f"the object is not JSON: {error}") from None
+        raise errors.NotJson.because(str(error)) from None
 
 
 def _refuse_constant(name: str) -> None:
@@ -318,7 +318,7 @@ def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 def _not_an_object(error: ValidationError) -> errors.BadRequest | None:
     first = error.errors(include_url=False)[0]
     if first["type"] == "json_invalid":
-        return errors.BadRequest(f"the object is not JSON: {first['ctx']['error']}")
+        return errors.NotJson.because(str(first["ctx"]["error"]))
     if not first["loc"]:
         return errors.BadRequest(
             f"the object is not a JSON object but {_json_type(first['input'])}"

@@ -155,6 +155,11 @@ class FieldSelector:
 
 def _getter(term: FieldTerm, supported: Mapping[str, Getter]) -> Getter:
     getter = supported.get(term.field)
+    if getter is None and supported.keys() == _METADATA.keys():
+        raise errors.BadRequest(
+            f'"{term.field}" is not a known field selector: '
+            'only "metadata.name", "metadata.namespace"'
+        )
     if getter is None:
         raise errors.BadRequest(f"field label not supported: {term.field}")
     return getter

@@ -29,6 +29,7 @@ from kcm.apiserver.request import Request
 from kcm.apiserver.request_info import RequestInfo
 from kcm.store import Store
 
+_ACTS = ("token", "eviction", "binding")
 _STORED = ("", "status")  # the object itself, and the subresource that is a part of it
 
 
@@ -42,12 +43,17 @@ def read_api_request(
         query=request.query,
         content_type=request.content_type,
         body=request.body,
-        form=negotiate(request.header(b"accept")),
+        form=negotiate(request.header(b"accept"), tables=_has_table(info)),
         agent=request.header(b"user-agent"),
         caller=caller,
         remarks=remarks or Remarks(),
         stale=request.stale,
     )
+
+
+def _has_table(info: RequestInfo) -> bool:
+    """Reports whether what is asked for can be shown as a Table: it is no mere question or act."""
+    return not (is_review(info.resource) or info.subresource in _ACTS)
 
 
 class Routes:

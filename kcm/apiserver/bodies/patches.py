@@ -38,6 +38,7 @@ class ObjectPatch:
     run: Callable[[dict[str, Any]], dict[str, Any]]
     # The fields of the object that it reads and changes, None for a patch that may reach any.
     fields: frozenset[str] | None = None
+    is_strategic: bool = False
 
     def __call__(self, target: dict[str, Any]) -> dict[str, Any]:
         return self.run(target)
@@ -68,7 +69,9 @@ def parse(content_type: str, body: bytes, resource: Resource) -> ObjectPatch:
     if content_type == MERGE_PATCH:
         return ObjectPatch(lambda target: dict(merge_patch(target, patch)), frozenset(patch))
     # A directive is no field, so a patch with one at its top level applies to the whole object.
-    return ObjectPatch(lambda target: _apply_strategic(target, patch, resource), frozenset(patch))
+    return ObjectPatch(
+        lambda target: _apply_strategic(target, patch, resource), frozenset(patch), True
+    )
 
 
 def _apply_strategic(
@@ -133,7 +136,8 @@ def on_objects(
         try:
             new = codec.decode(_text(change(target)), resource, keep_unknown=True)
         except errors.WrongType as error:
-            raise typeerrors.in_patch(error, resource, body) from None
+            strategic = change.is_strategic
+            raise typeerrors.in_patch(error, resource, body, strategic=strategic) from None
         if parts is not None:
             new = old.replace(**{name: getattr(new, name) for name in parts})
         named = new.metadata.resource_version

@@ -70,6 +70,8 @@ def read_object(request: ApiRequest) -> tuple[KubeObject, list[str]]:
         sent = codec.decode(text, resource, keep_unknown=True)
     except errors.WrongType as error:
         raise typeerrors.in_body(error, resource) from None
+    except errors.NotJson as error:
+        raise typeerrors.unrecognized(error, resource, text) from None
     obj = client_warnings.prune(sent)
     warnings = fieldvalidation.check(sent, obj, text, mode, repeated) + client_warnings.of(obj)
     info = request.info

@@ -212,15 +212,15 @@ def _go_type(value: Any) -> str:
 
 def _show(value: Any) -> str:
     """Returns what the verb %v prints of upstream's wrapper of a value."""
-    return f"&{{{_print(value)}}}"
+    return f"&{{{print_value(value)}}}"
 
 
-def _print(value: Any) -> str:
+def print_value(value: Any) -> str:
     """Returns what the verb %v prints."""
     if isinstance(value, dict):
-        return f"map[{' '.join(f'{name}:{_print(value[name])}' for name in sorted(value))}]"
+        return f"map[{' '.join(f'{name}:{print_value(value[name])}' for name in sorted(value))}]"
     if isinstance(value, list):
-        return f"[{' '.join(map(_print, value))}]"
+        return f"[{' '.join(map(print_value, value))}]"
     if value is None:
         return "<nil>"
     return json.dumps(value) if isinstance(value, bool) else str(value)

@@ -6,6 +6,7 @@ staging/src/k8s.io/apiserver/pkg/endpoints/handlers/rest.go, Kubernetes 1.33.
 
 from __future__ import annotations
 
+import json
 import re
 from typing import Any
 
@@ -13,8 +14,12 @@ from kcm import errors
 from kcm.api.scheme import Resource
 from kcm.apiextensions import structure
 from kcm.apiextensions.structure import Shape, Struct
+from kcm.apiserver.bodies import typed
 
+_SHOWN = 30  # bytes of a body that an error shows
 _STEP = re.compile(r"([^.\[\]]+)|\[([^\]]*)\]")
+_RESTORED = {"map": "map from", "list": "slice from", "struct": "struct from:"}
+_GO_KINDS = {"number": "int64", "array": "slice", "object": "map"}
 _PLAIN = {
     "string": "string", "boolean": "bool", "time": "v1.Time", "microtime": "v1.MicroTime",
     "quantity": "resource.Quantity", "intstr": "intstr.IntOrString", "any": "interface {}",
@@ -29,12 +34,48 @@ def in_body(error: errors.WrongType, resource: Resource) -> errors.BadRequest:
     )
 
 
-def in_patch(error: errors.WrongType, resource: Resource, patch: bytes) -> errors.Invalid:
-    """Returns the error of a patch whose result has values of a wrong type."""
-    text = errors.shorten(patch.decode(errors="replace").strip())
-    return errors.Invalid(
-        [errors.FieldError("Invalid value", "patch", text, describe(error, resource))]
+def unrecognized(error: errors.NotJson, resource: Resource, body: bytes) -> errors.BadRequest:
+    """Returns the error of a body that is not JSON, with the beginning of the body."""
+    begin = body.lstrip()[:1].decode(errors="replace")
+    is_no_value = begin not in '{["-0123456789tfn'
+    why = (
+        f"invalid character '{begin}' looking for beginning of value" if is_no_value else error.why
     )
+    return errors.BadRequest(
+        f"the object provided is unrecognized (must be of type {resource.kind}): couldn't get "
+        f"version/kind; json parse error: {why} ({_summarize(body)})"
+    )
+
+
+def _summarize(body: bytes) -> str:
+    """Returns the first bytes of a body, in hexadecimal digits unless it looks like an object."""
+    shown = body[:_SHOWN]
+    text = shown.decode(errors="replace") if body.startswith(b"{") else shown.hex()
+    return text + (" ..." if len(body) > _SHOWN else "") if body else "<empty>"
+
+
+def in_patch(
+    error: errors.WrongType, resource: Resource, patch: bytes, *, strategic: bool
+) -> errors.Invalid:
+    """Returns the error of a patch whose result has values of a wrong type.
+
+    A strategic merge patch is shown as Go prints it, and its first wrong value alone is told.
+    """
+    text, why = patch.decode(errors="replace").strip(), describe(error, resource)
+    if strategic:
+        text = typed.print_value(json.loads(patch))
+        why = _describe_restored(error, resource) or why
+    return errors.Invalid([errors.FieldError("Invalid value", "patch", errors.shorten(text), why)])
+
+
+def _describe_restored(error: errors.WrongType, resource: Resource) -> str:
+    """Returns what upstream's converter says about a value where a map, list or struct should be,
+    "" for other values.
+    """
+    _, shape, _ = _place(error.causes[0].field, resource)
+    given = _GO_KINDS.get(error.given[0], error.given[0])
+    wanted = _RESTORED.get(shape.kind, "") if shape is not None else ""
+    return f"cannot restore {wanted} {given}" if wanted else ""
 
 
 def describe(error: errors.WrongType, resource: Resource) -> str:

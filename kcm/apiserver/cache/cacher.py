@@ -112,7 +112,7 @@ class Cacher(Loop):
         reached = self.wait_until_fresh(resource)
         if version > reached:
             raise TooLargeResourceVersion(
-                f"Too large resource version: {version}, current: {reached}"
+                f"Timeout: Too large resource version: {version}, current: {reached}"
             )
         return reached
 

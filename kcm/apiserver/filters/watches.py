@@ -64,7 +64,7 @@ class Watches:
         receive, send = find_channels(
             exchange.scope, exchange.receive, exchange.send, WATCH_PROTOCOLS
         )
-        form = negotiate(exchange.request.header(b"accept"))
+        form = negotiate(exchange.request.header(b"accept"), streams=True)
         options = WatchOptions.of(info, exchange.request.query, form)
         watch = HttpWatch(self._cacher, options, asyncio.get_running_loop())
         try:

@@ -18,12 +18,13 @@ from kcm.apiserver.request_info import RequestInfo
 # --- Content negotiation: in which form a client wants a response.
 #
 # Responses are JSON: an object, a Table or metadata alone. A client that prefers protobuf gets JSON
-# if its Accept header lists JSON, too.
+# if its Accept header lists JSON, too. One that prefers YAML gets that, except in watches.
 #
 # Source: staging/src/k8s.io/apiserver/pkg/endpoints/handlers/negotiation, Kubernetes 1.33.
 
 
 _JSON = frozenset({"application/json", "application/*", "*/*"})
+_YAML = "application/yaml"
 _META = "meta.k8s.io"
 _AS = frozenset({"Table", "PartialObjectMetadata", "PartialObjectMetadataList"})
 
@@ -76,22 +77,32 @@ def _entries(header: str) -> Iterator[tuple[float, MediaType]]:
 
 
 @lru_cache(maxsize=256)
-def negotiate(header: str) -> Form:
+def negotiate(header: str, *, tables: bool = True, streams: bool = False) -> Form:
     """Returns the form of the response to a request with this Accept header.
 
+    `tables` says whether there can be a Table of what is asked for. YAML cannot be streamed.
     Raises NotAcceptable.
     """
     if not header:
         return Form()
     for media in media_types(header):
-        if media.name not in _JSON:
+        if media.name not in _JSON and (media.name != _YAML or streams):
             continue
         as_ = media.get("as")
         if not as_:
             return Form()
+        if as_ == "Table" and not tables:
+            continue
         if as_ in _AS and media.get("g") == _META and media.get("v") in {"v1", "v1beta1"}:
             return Form(as_.removesuffix("List"), media.get("v"))
     raise NotAcceptable
+
+
+@lru_cache(maxsize=256)
+def prefers_yaml(header: str) -> bool:
+    """Reports whether an Accept header names YAML before JSON."""
+    names = [media.name for media in media_types(header)]
+    return next((name == _YAML for name in names if name in _JSON or name == _YAML), False)
 
 
 JSON = "application/json"

@@ -11,12 +11,19 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import replace
 
+import yaml
 from pydantic_core import from_json, to_json
 from starlette.types import Send
 
 from kcm import errors
-from kcm.apiserver.http.responses import JSON, Response
+from kcm.apiserver.http.responses import JSON, Response, prefers_yaml
 from kcm.apiserver.request import TRUE, Request
+from kcm.redisio import greenlets
+
+try:
+    from yaml import CSafeDumper as _Dumper
+except ImportError:  # PyYAML was built without libyaml: slower, with the same text
+    from yaml import SafeDumper as _Dumper  # type: ignore[assignment]
 
 GZIP_FROM = 128 * 1024  # bytes, as upstream
 _GZIP_LEVEL = 1
@@ -26,6 +33,7 @@ _FOR_PEOPLE = ("curl", "Wget", "Mozilla/5.0")  # how their User-Agent begins
 # Bytes of a response that are sent at once. asyncio notices only between writes that a client does
 # not read, and TLS copies what is written: such a client keeps this in memory two or three times.
 PIECE = 64 * 1024
+_SHORT_YAML = 16 * 1024  # bytes of JSON that the event loop turns into YAML
 _NO_CACHE = (b"cache-control", b"no-cache, private")
 
 
@@ -35,11 +43,14 @@ _LONGEST_WARNING = 256  # each is cut
 
 
 def present(response: Response, request: Request) -> Response:
-    """Returns a response as its client likes it: indented for people, compressed if it is large
-    and the client accepts that.
+    """Returns a response as its client likes it: as YAML, or indented for people, and compressed if
+    it is large and the client accepts that.
     """
-    if response.content_type == JSON and is_for_people(request):
-        response = indent(response)
+    if response.content_type == JSON:
+        if request.path.startswith("/api") and prefers_yaml(request.header(b"accept")):
+            response = to_yaml(response)
+        elif is_for_people(request):
+            response = indent(response)
     return _compress(response, request.header(b"accept-encoding"))
 
 
@@ -59,6 +70,13 @@ def indent(response: Response) -> Response:
     if len(response.body) > MOST_INDENTED:
         return response
     return replace(response, body=to_json(from_json(response.body), indent=2))
+
+
+def to_yaml(response: Response) -> Response:
+    """Returns a response with its JSON as YAML, the keys sorted as upstream's."""
+    greenlets.raise_if_long(len(response.body), _SHORT_YAML)
+    text = yaml.dump(from_json(response.body), Dumper=_Dumper, allow_unicode=True)
+    return replace(response, body=text.encode(), content_type="application/yaml")
 
 
 def _compress(response: Response, accept_encoding: str) -> Response:

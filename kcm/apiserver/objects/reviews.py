@@ -17,9 +17,10 @@ from kcm.apiserver.auth.attributes import Attributes, User, as_authenticated
 from kcm.apiserver.auth.authorizer import Caller, merge_rules
 from kcm.apiserver.auth.token_review import TokenReviewer
 from kcm.apiserver.bodies import reading
-from kcm.apiserver.http.responses import ApiRequest, Response
+from kcm.apiserver.http.responses import ApiRequest, Response, json_response
 from kcm.apiserver.http_errors import MethodNotAllowed, PathNotFound
 from kcm.apiserver.objects import admission
+from kcm.apiserver.objects.tables import partial_metadata
 from kcm.errors import FieldError
 from kcm.helpers.serviceaccount.tokens import InvalidToken
 from kcm.store import Store
@@ -43,6 +44,8 @@ def respond(store: Store, request: ApiRequest, reviewer: TokenReviewer) -> Respo
     admitted = store.admission.run(Write(CREATE, info.resource, asked, request=asks)).new
     assert admitted is not None  # no plugin removes the object
     answered = _with_status(request, admitted, reviewer)
+    if request.form.as_:
+        return json_response(partial_metadata(answered, request.form), 201, warnings)
     return Response(codec.encode(answered), 201, warnings=warnings)
 
 

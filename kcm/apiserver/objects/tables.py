@@ -32,7 +32,13 @@ _COMPLETED = {
 def check_include(word: str) -> None:
     """Raises BadRequest for an unknown value of includeObject."""
     if word not in _INCLUDE:
-        raise errors.BadRequest(f"unrecognized includeObject value: {errors.shorten(word)!r}")
+        fault = errors.FieldError(
+            "Invalid value",
+            "includeObject",
+            errors.shorten(word),
+            "must be 'Metadata', 'Object', 'None', or empty",
+        )
+        raise errors.BadRequest(f"Unable to convert to Table as requested: {fault}")
 
 
 def table(

@@ -108,18 +108,18 @@ def _finalizers(obj: KubeObject, policy: PropagationPolicy | None) -> list[str]:
 
 def check_preconditions(old: KubeObject, resource: Resource, options: DeleteOptions) -> None:
     """Raises Conflict if the object's uid or resourceVersion is not that of the options."""
-    name = old.name or ""
+    name, version = old.name or "", old.metadata.resource_version
     if options.uid and options.uid != old.uid:
         raise errors.Conflict.of(
-            resource.name,
+            resource.qualified_kind,
             name,
-            f"Precondition failed: UID in precondition: {options.uid}, "
-            f"UID in object meta: {old.uid}",
+            f"the UID in the precondition ({options.uid}) does not match the UID in record "
+            f"({old.uid}). The object might have been deleted and then recreated",
         )
-    if options.resource_version and options.resource_version != old.metadata.resource_version:
+    if options.resource_version and options.resource_version != version:
         raise errors.Conflict.of(
-            resource.name,
+            resource.qualified_kind,
             name,
-            f"Precondition failed: ResourceVersion in precondition: {options.resource_version}, "
-            f"ResourceVersion in object meta: {old.metadata.resource_version}",
+            f"the ResourceVersion in the precondition ({options.resource_version}) does not match "
+            f"the ResourceVersion in record ({version}). The object might have been modified",
         )

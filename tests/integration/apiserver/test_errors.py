@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from kcm.apimachinery.yaml_documents import load_yaml_documents
 from kcm.testing.waiting import until
 from tests.integration.apiserver.manifests import pod, replica_set
 from tests.integration.apiserver.serving import Live
@@ -73,7 +74,7 @@ def test_rubbish_is_a_bad_request_or_invalid(api: Live, content: bytes) -> None:
 
 @pytest.mark.parametrize(
     "query",
-    ["limit=-1", "limit=x", "continue=%21%21", "labelSelector=%21%21", "fieldSelector=nonsense",
+    ["limit=x", "continue=%21%21", "labelSelector=%21%21", "fieldSelector=nonsense",
      "fieldSelector=spec.foo%3D1", "resourceVersion=x", "resourceVersionMatch=Exact",
      "watch=maybe", "resourceVersion=1&resourceVersionMatch=Sometimes",
      "watch=1&sendInitialEvents=true", "watch=1&timeoutSeconds=x",
@@ -211,3 +212,105 @@ def test_of_a_repeated_selector_the_first_counts_for_leave_and_for_the_list(api:
         items = jane.get(f"{path}?{mine}&{others}").json()["items"]
         assert [item["metadata"]["name"] for item in items] == ["mine"]
         failure(jane.get(f"{path}?{others}&{mine}"), 403, "Forbidden")
+
+
+def test_preconditions_and_versions_are_told_in_upstreams_words(api: Live) -> None:
+    maps = "/api/v1/namespaces/default/configmaps"
+    made = api.create(maps, {"metadata": {"name": "e-words"}})["metadata"]
+    version = made["resourceVersion"]
+    for conditions, words in (
+        (
+            {"uid": "x"},
+            f"the UID in the precondition (x) does not match the UID in record ({made['uid']}). "
+            "The object might have been deleted and then recreated",
+        ),
+        (
+            {"resourceVersion": "1"},
+            "the ResourceVersion in the precondition (1) does not match the ResourceVersion in "
+            f"record ({version}). The object might have been modified",
+        ),
+    ):
+        body = {"preconditions": conditions}
+        message = failure(api.request("DELETE", f"{maps}/e-words", body), 409, "Conflict")[
+            "message"
+        ]
+        assert message == f'Operation cannot be fulfilled on ConfigMap "e-words": {words}'
+    late = api.client.get(maps, params={"resourceVersion": "99999999"})
+    assert late.json()["message"].startswith("Timeout: Too large resource version: 99999999, ")
+
+
+@pytest.mark.parametrize(
+    ("path", "params", "message"),
+    [
+        (PODS, {"fieldSelector": "spec.x=1"}, "field label not supported: spec.x"),
+        (
+            "/api/v1/configmaps",
+            {"fieldSelector": "data=1"},
+            '"data" is not a known field selector: only "metadata.name", "metadata.namespace"',
+        ),
+    ],
+)
+def test_selectors_are_refused_in_upstreams_words(
+    api: Live, path: str, params: dict[str, str], message: str
+) -> None:
+    assert message in failure(api.client.get(path, params=params), 400, "BadRequest")["message"]
+
+
+def test_a_table_with_objects_of_an_unknown_form_is_refused(api: Live) -> None:
+    table = {"accept": "application/json;as=Table;v=v1;g=meta.k8s.io"}
+    answer = api.client.get(PODS, params={"includeObject": "Bogus"}, headers=table)
+    assert failure(answer, 400, "BadRequest")["message"] == (
+        'Unable to convert to Table as requested: includeObject: Invalid value: "Bogus": '
+        "must be 'Metadata', 'Object', 'None', or empty"
+    )
+
+
+def test_yaml_that_is_sent_as_json_is_not_recognized(api: Live) -> None:
+    headers = {"content-type": "application/json"}
+    body = "apiVersion: v1\nkind: Namespace\nmetadata:\n  name: x\n"
+    answer = api.client.post("/api/v1/namespaces", content=body, headers=headers)
+    assert failure(answer, 400, "BadRequest")["message"] == (
+        "the object provided is unrecognized (must be of type Namespace): couldn't get "
+        "version/kind; json parse error: invalid character 'a' looking for beginning of value "
+        "(61706956657273696f6e3a2076310a6b696e643a204e616d657370616365 ...)"
+    )
+
+
+def test_a_strategic_patch_of_a_wrong_type_is_told_as_go_prints_it(api: Live) -> None:
+    maps = "/api/v1/namespaces/default/configmaps"
+    api.create(maps, {"metadata": {"name": "e-strategic"}})
+    wrong = {"metadata": {"labels": "invalid"}}
+    answer = api.patch(f"{maps}/e-strategic", wrong, "strategic")
+    assert failure(answer, 422, "Invalid")["message"].endswith(
+        'patch: Invalid value: "map[metadata:map[labels:invalid]]": cannot restore map from string'
+    )
+
+
+REVIEWS = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews"
+REVIEW = {"spec": {"resourceAttributes": {"verb": "get", "resource": "pods"}}}
+TABLE = "application/json;as=Table;v=v1;g=meta.k8s.io"
+
+
+def test_a_question_has_no_table(api: Live) -> None:
+    answer = api.client.post(REVIEWS, json=REVIEW, headers={"accept": TABLE})
+    failure(answer, 406, "NotAcceptable")
+    either = {"accept": f"{TABLE},application/json"}
+    plain = api.client.post(REVIEWS, json=REVIEW, headers=either)
+    assert plain.json()["kind"] == "SelfSubjectAccessReview"
+
+
+def test_yaml_is_answered_to_who_prefers_it(api: Live) -> None:
+    maps = "/api/v1/namespaces/default/configmaps"
+    made = api.create(maps, {"metadata": {"name": "e-yaml"}, "data": {"on": "1", "b": "yes"}})
+    asks = {"accept": "application/yaml, application/json;q=0.9"}
+    answer = api.client.get(f"{maps}/e-yaml", headers=asks)
+    assert answer.headers["content-type"] == "application/yaml"
+    assert load_yaml_documents(answer.text) == [made]
+    assert answer.text.startswith("apiVersion: v1\ndata:\n  b: 'yes'\n  'on': '1'\n")
+    missing = api.client.get(f"{maps}/none", headers=asks)
+    assert (missing.status_code, missing.headers["content-type"]) == (404, "application/yaml")
+    assert "reason: NotFound" in missing.text
+    both = {"accept": "application/json, application/yaml"}
+    assert api.client.get(f"{maps}/e-yaml", headers=both).json() == made
+    only = {"accept": "application/yaml"}
+    assert api.client.get(maps, params={"watch": "1"}, headers=only).status_code == 406

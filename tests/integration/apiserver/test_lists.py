@@ -104,7 +104,6 @@ def test_a_token_that_is_too_old_comes_with_one_for_the_rest(api: Live, three: s
         {"continue": encode_continue("x", 10**12)},
         {"continue": encode_continue("x", 1), "resourceVersion": "5"},
         {"continue": encode_continue("x", 1), "resourceVersionMatch": "Exact"},
-        {"limit": "-1"},
     ],
 )
 def test_tokens_and_limits_that_make_no_sense_are_refused(

@@ -15,7 +15,7 @@ from kcm.apimachinery.field_errors import Faults, forbidden, invalid, not_negati
 def selector_mismatch(template: PodTemplateSpec) -> Faults:
     """Returns the fault of a template whose labels the selector of its owner does not match."""
     detail = "`selector` does not match template `labels`"
-    return [invalid("spec.template.metadata.labels", template.metadata.labels or {}, detail)]
+    return [invalid("spec.template.metadata.labels", template.metadata.labels or None, detail)]
 
 
 def stays_up(template: PodTemplateSpec, owner: str) -> Faults:
