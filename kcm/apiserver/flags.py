@@ -43,7 +43,8 @@ feature_gates = click.option(
     "--feature-gates",
     metavar="NAME=true|false,...",
     default="",
-    help="Feature gates of Kubernetes. AuthorizePodWebsocketUpgradeCreatePermission (true): exec, "
+    help="Feature gates of Kubernetes. kcm acts on one, and refuses the others by name. "
+    "AuthorizePodWebsocketUpgradeCreatePermission (true): exec, "
     "attach and port-forward by WebSocket need the verb create as well as get.",
 )
 admission_control_config_file = click.option(

@@ -8,7 +8,7 @@ from kcm import __version__, errors
 from kcm.cli.connect import open_redis
 from kcm.redisio.checks import server_version
 
-KUBERNETES = "1.33"
+KUBERNETES = "1.36"
 
 
 @click.command()

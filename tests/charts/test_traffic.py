@@ -34,7 +34,7 @@ def replicas(cluster: Cluster, helm: Helm, key: str = "availableReplicas") -> li
 @WITH_HELM_3
 def test_ten_services_come_up_and_go(cluster: Cluster, helm: Helm) -> None:
     said = helm.install("shop", "shop")
-    assert "https://shop.example.com/ on Kubernetes v1.33.0" in said
+    assert "https://shop.example.com/ on Kubernetes v1.36.2" in said
     until(lambda: replicas(cluster, helm) == [1] * 10, "one of each")
     tested = helm("test", "shop", "--logs")
     assert "frontend answers" in tested

@@ -29,7 +29,7 @@ from kcm.apiserver.http_errors import PathNotFound
 from kcm.apiserver.objects.subresources import DescribedSubresource, describe_subresources
 from kcm.apiserver.request_info import NOT_DELETED_TOGETHER
 
-MAJOR, MINOR = "1", "33"
+MAJOR, MINOR, PATCH = "1", "36", "2"
 VERBS = ("create", "delete", "deletecollection", "get", "list", "patch", "update", "watch")
 
 _GROUP = "apidiscovery.k8s.io"
@@ -41,7 +41,7 @@ def version() -> dict[str, str]:
     return {
         "major": MAJOR,
         "minor": MINOR,
-        "gitVersion": f"v{MAJOR}.{MINOR}.0+kcm.{__version__}",
+        "gitVersion": f"v{MAJOR}.{MINOR}.{PATCH}+kcm.{__version__}",
         "gitCommit": "",
         "gitTreeState": "",
         "buildDate": "1970-01-01T00:00:00Z",

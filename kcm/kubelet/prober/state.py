@@ -21,7 +21,7 @@ from kcm.kubelet.types import strip_runtime_name
 # --- The interface of probe runners, and the result of a probe.
 
 
-USER_AGENT = "kube-probe/1.33"
+USER_AGENT = "kube-probe/1.36"
 
 
 class ProbeOutcome(StrEnum):

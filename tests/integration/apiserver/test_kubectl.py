@@ -196,7 +196,7 @@ def test_namespaces_are_created_and_then_end(kubectl: Kubectl) -> None:
 def test_raw_paths_and_version(kubectl: Kubectl) -> None:
     assert "readyz check passed" in kubectl("get", "--raw", "/readyz?verbose")
     version = json.loads(kubectl("version", "-o", "json"))["serverVersion"]
-    assert version["gitVersion"].startswith("v1.33.0+kcm.")
+    assert version["gitVersion"].startswith("v1.36.2+kcm.")
 
 
 def test_server_side_apply_creates_conflicts_and_forces(kubectl: Kubectl) -> None:

@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from kcm import errors
-from kcm.options.feature_gates import AUTHORIZE_CREATE_OF_STREAMS, DEFAULTS, parse
+from kcm.options.feature_gates import AUTHORIZE_CREATE_OF_STREAMS, DEFAULTS, list_gates, parse
 
 
 def test_gates_have_their_defaults_unless_the_flag_sets_them() -> None:
@@ -14,7 +14,10 @@ def test_gates_have_their_defaults_unless_the_flag_sets_them() -> None:
 @pytest.mark.parametrize(
     ("text", "why"),
     [
-        ("Unknown=true", "kcm does not act on a feature gate Unknown"),
+        ("Unknown=true", "unrecognized feature gate: Unknown"),
+        ("EnvFile=true", "did you mean EnvFiles"),
+        ("EnvFiles=false", "kcm does not act on the feature gate EnvFiles, which is on by default"),
+        ("GitRepoVolumeDriver=true", "the feature gate GitRepoVolumeDriver is locked: it is off"),
         (f"{AUTHORIZE_CREATE_OF_STREAMS}=yes", "must be true or false, not yes"),
         (AUTHORIZE_CREATE_OF_STREAMS, "must be true or false, not nothing"),
     ],
@@ -22,3 +25,10 @@ def test_gates_have_their_defaults_unless_the_flag_sets_them() -> None:
 def test_what_is_no_gate_is_refused(text: str, why: str) -> None:
     with pytest.raises(errors.ConfigurationError, match=why):
         parse(text)
+
+
+def test_what_kcm_acts_on_are_gates_of_kubernetes_that_can_be_set() -> None:
+    gates = list_gates()
+    assert len(gates) > 200
+    for name, default in DEFAULTS.items():
+        assert (gates[name].default, gates[name].locked) == (default, False)

@@ -26,7 +26,7 @@ def test_a_node_registers_as_a_kubelet_does() -> None:
     assert [a.address for a in status.addresses or ()] == ["172.16.0.2", "node-2"]
     assert status.node_info is not None
     assert status.node_info.container_runtime_version.startswith("simulated://")
-    assert status.node_info.kubelet_version.startswith("v1.33.0-kcm")
+    assert status.node_info.kubelet_version.startswith("v1.36.2-kcm")
 
 
 def test_states_show_as_conditions_and_transitions_as_events() -> None:

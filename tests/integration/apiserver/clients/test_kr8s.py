@@ -56,7 +56,7 @@ def test_a_deployment_is_scaled(kr8s_api: kr8s.Api, namespace: str) -> None:
 
 
 def test_kinds_are_discovered_and_their_version_known(kr8s_api: kr8s.Api) -> None:
-    assert kr8s_api.version()["minor"] == "33"
+    assert kr8s_api.version()["minor"] == "36"
     kinds = {resource["kind"] for resource in kr8s_api.api_resources()}
     assert {"Pod", "Deployment", "Lease", "CustomResourceDefinition"} <= kinds
 

@@ -78,8 +78,8 @@ def test_aggregated_discovery_answers_in_the_version_that_was_asked_for(
 
 def test_the_version_is_that_of_kubernetes_with_our_own_behind_it() -> None:
     version_info = discovery.version()
-    assert (version_info["major"], version_info["minor"]) == ("1", "33")
-    assert version_info["gitVersion"].startswith("v1.33.0+kcm.")
+    assert (version_info["major"], version_info["minor"]) == ("1", "36")
+    assert version_info["gitVersion"].startswith("v1.36.2+kcm.")
 
 
 def test_what_cannot_be_deleted_together_has_no_such_verb() -> None:

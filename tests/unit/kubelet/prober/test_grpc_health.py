@@ -150,7 +150,7 @@ def test_a_server_without_the_health_service_fails(serve: Callable[..., Server])
 def test_the_server_sees_a_kube_probe(serve: Callable[..., Server]) -> None:
     odd = Odd()
     serve(odd).ask()
-    assert [agent.split()[0] for agent in odd.agents] == ["kube-probe/1.33"]
+    assert [agent.split()[0] for agent in odd.agents] == ["kube-probe/1.36"]
 
 
 def test_where_nobody_listens_the_time_runs_out() -> None:

@@ -94,12 +94,12 @@ def closed_port() -> int:
 @pytest.mark.parametrize(
     ("path", "outcome", "output"),
     [
-        ("/200", ProbeOutcome.SUCCESS, "body kube-probe/1.33"),
-        ("399", ProbeOutcome.SUCCESS, "body kube-probe/1.33"),
-        ("/302", ProbeOutcome.SUCCESS, "body kube-probe/1.33"),
+        ("/200", ProbeOutcome.SUCCESS, "body kube-probe/1.36"),
+        ("399", ProbeOutcome.SUCCESS, "body kube-probe/1.36"),
+        ("/302", ProbeOutcome.SUCCESS, "body kube-probe/1.36"),
         (
             "/307", ProbeOutcome.WARNING,
-            "Probe terminated redirects, Response body: body kube-probe/1.33",
+            "Probe terminated redirects, Response body: body kube-probe/1.36",
         ),
         ("/404", ProbeOutcome.FAILURE, "HTTP probe failed with statuscode: 404"),
         ("/503", ProbeOutcome.FAILURE, "HTTP probe failed with statuscode: 503"),
