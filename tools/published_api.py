@@ -1,7 +1,8 @@
-"""Writes two tables of what upstream's API server serves, from its documents.
+"""Writes tables of what upstream's API server serves, from its documents.
 
     python tools/published_api.py fields swagger.json > tests/unit/api/published_fields.txt
     python tools/published_api.py kinds aggregated_v2.json > tests/unit/api/published_kinds.txt
+    python tools/published_api.py roles cluster-roles.yaml > tests/unit/api/published_roles.txt
 
 The first document is api/openapi-spec/swagger.json of the release that kcm follows. Names and types
 are read, descriptions are not. API versions that are off by default are left out, apart from those
@@ -21,6 +22,9 @@ The second document is the aggregated discovery of /apis. A line is a resource o
 
     apps/v1 deployments Deployment deployment Namespaced short=deploy categories=all create,...
     apps/v1 deployments/status Deployment get,patch,update
+
+The third document is in plugin/pkg/auth/authorizer/rbac/bootstrappolicy/testdata. A line is a rule:
+role, verbs, groups, resources and names of objects, or role, verbs, `-` and paths.
 """
 
 from __future__ import annotations
@@ -32,6 +36,8 @@ from collections.abc import Iterator
 from itertools import groupby
 from pathlib import Path
 from typing import Any
+
+import yaml
 
 Schema = dict[str, Any]
 
@@ -46,6 +52,8 @@ _JSON = frozenset({"RawExtension", "FieldsV1", "JSON", "JSONSchemaPropsOrArray"}
 def read_document(path: Path) -> dict[str, Any]:
     """Returns a document, which may be compressed."""
     raw = path.read_bytes()
+    if path.suffix == ".yaml":
+        return dict(yaml.safe_load(raw))
     document: dict[str, Any] = json.loads(gzip.decompress(raw) if path.suffix == ".gz" else raw)
     return document
 
@@ -141,12 +149,32 @@ def is_served(line: str) -> bool:
     return "a" not in version or (version, name.partition("/")[0]) in _ALSO_SERVED
 
 
+def rule_lines(document: dict[str, Any]) -> Iterator[str]:
+    """Yields a line for each rule of the roles in a list, but for those that only OpenShift has."""
+    for role in document["items"]:
+        name = role["metadata"]["name"]
+        for rule in role.get("rules") or () if "openshift" not in name else ():
+            yield f"{name} {_words(rule)}"
+
+
+def _words(rule: dict[str, Any]) -> str:
+    verbs = ",".join(rule["verbs"])
+    if "nonResourceURLs" in rule:
+        return f"{verbs} - {','.join(rule['nonResourceURLs'])}"
+    groups = ",".join(group or "core" for group in rule["apiGroups"])
+    names = ",".join(rule.get("resourceNames", ()))
+    return f"{verbs} {groups} {','.join(rule['resources'])} {names}".rstrip()
+
+
 if __name__ == "__main__":
     if len(sys.argv) != 3:
         sys.exit(__doc__)
     _, what, path = sys.argv
     read = read_document(Path(path))
-    lines = table_lines(read["definitions"]) if what == "fields" else resource_lines(read)
-    if what == "kinds":
-        lines = iter(sorted(filter(is_served, lines)))
+    if what == "fields":
+        lines = table_lines(read["definitions"])
+    elif what == "kinds":
+        lines = iter(sorted(filter(is_served, resource_lines(read))))
+    else:
+        lines = rule_lines(read)
     sys.stdout.writelines(f"{line}\n" for line in lines)

@@ -3,7 +3,7 @@
 Upstream's roles for its own controllers are left out, since kcm's controllers write to the store
 without passing this server.
 
-Source: plugin/pkg/auth/authorizer/rbac/bootstrappolicy/policy.go, Kubernetes 1.33.
+Source: plugin/pkg/auth/authorizer/rbac/bootstrappolicy/policy.go, Kubernetes 1.36.
 """
 
 from __future__ import annotations
@@ -64,6 +64,11 @@ _VIEW: Sequence[_Rule] = (
     (_READ, "policy", "poddisruptionbudgets poddisruptionbudgets/status"),
     (_READ, "networking.k8s.io", "ingresses ingresses/status networkpolicies"),
     (_READ, "metrics.k8s.io", "nodes pods"),
+    (_READ, "events.k8s.io", "events"),
+    (_READ, "extensions", "daemonsets daemonsets/status deployments deployments/scale "
+     "deployments/status ingresses ingresses/status networkpolicies replicasets replicasets/scale "
+     "replicasets/status replicationcontrollers/scale"),
+    (_READ, "resource.k8s.io", "resourceclaims resourceclaims/status resourceclaimtemplates"),
 )  # fmt: skip
 _EDIT: Sequence[_Rule] = (
     (_READ, "core", "pods/attach pods/exec pods/portforward pods/proxy secrets services/proxy"),
@@ -80,19 +85,23 @@ _EDIT: Sequence[_Rule] = (
     (_CHANGE, "policy", "poddisruptionbudgets"),
     (_CHANGE, "networking.k8s.io", "ingresses networkpolicies"),
     (f"{_CHANGE} {_READ}", "coordination.k8s.io", "leases"),
+    (_CHANGE, "events.k8s.io", "events"),
+    (_CHANGE, "extensions", "daemonsets deployments deployments/rollback deployments/scale "
+     "ingresses networkpolicies replicasets replicasets/scale replicationcontrollers/scale"),
+    (_CHANGE, "resource.k8s.io", "resourceclaims resourceclaimtemplates"),
 )  # fmt: skip
 _ADMIN: Sequence[_Rule] = (
     ("create", "authorization.k8s.io", "localsubjectaccessreviews"),
     (f"{_CHANGE} {_READ}", GROUP, "rolebindings roles"),
 )
-_NODE: Sequence[_Rule] = (
+_OF_NODES: Sequence[_Rule] = (
     *_REVIEWS,
     ("create", "authorization.k8s.io", "localsubjectaccessreviews"),
     (_READ, "core", "services"),
     ("create get list watch", "core", "nodes"),
     ("patch update", "core", "nodes/status"),
     ("patch update", "core", "nodes"),
-    ("create patch update", "core", "events"),
+    _EVENTS,
     (_READ, "core", "pods"),
     ("create delete", "core", "pods"),
     ("patch update", "core", "pods/status"),
@@ -108,6 +117,13 @@ _NODE: Sequence[_Rule] = (
     (_READ, "storage.k8s.io", "csidrivers"),
     ("create delete get patch update", "storage.k8s.io", "csinodes"),
     (_READ, "node.k8s.io", "runtimeclasses"),
+)
+# The role has these, too. The Node authorizer does not allow them for every object.
+_NODE: Sequence[_Rule] = (
+    *_OF_NODES,
+    ("get", "core", "serviceaccounts"),
+    ("get", "resource.k8s.io", "resourceclaims"),
+    ("deletecollection", "resource.k8s.io", "resourceslices"),
 )
 _CONTROLLER_MANAGER: Sequence[_Rule] = (
     _EVENTS,
@@ -137,13 +153,46 @@ _SCHEDULER: Sequence[_Rule] = (
     *_REVIEWS,
     (_READ, "storage.k8s.io", "csinodes csidrivers csistoragecapacities"),
     (_READ, "core", "namespaces"),
+    (f"{_CHANGE} {_READ}", "coordination.k8s.io", "leasecandidates"),
+    ("list watch", "coordination.k8s.io", "leases", "kube-scheduler"),
+    ("update", "core", "pods/finalizers"),
+    (_READ, "extensions", "replicasets"),
+    (_READ, "storage.k8s.io", "volumeattachments"),
+    (_READ, "resource.k8s.io", "deviceclasses resourceslices"),
+    (f"create delete patch update {_READ}", "resource.k8s.io", "resourceclaims"),
+    (f"patch update {_READ}", "resource.k8s.io", "resourceclaims/status"),
+    ("patch update", "resource.k8s.io", "resourceclaims/binding"),
 )
 _PROXIER: Sequence[_Rule] = (
     ("list watch", "core", "endpoints services"),
     (_READ, "core", "nodes"),
     _EVENTS,
     ("list watch", "discovery.k8s.io", "endpointslices"),
+    ("list watch", "networking.k8s.io", "servicecidrs"),
 )
+_PROBLEM_DETECTOR: Sequence[_Rule] = (
+    ("get", "core", "nodes"),
+    ("patch", "core", "nodes/status"),
+    _EVENTS,
+)
+_PROVISIONER: Sequence[_Rule] = (
+    (f"create delete {_READ}", "core", "persistentvolumes"),
+    (f"update {_READ}", "core", "persistentvolumeclaims"),
+    (_READ, "storage.k8s.io", "storageclasses"),
+    ("watch", "core", "events"),
+    _EVENTS,
+)
+_VOLUME_SCHEDULER: Sequence[_Rule] = (
+    (f"patch update {_READ}", "core", "persistentvolumeclaims persistentvolumes"),
+    (_READ, "storage.k8s.io", "storageclasses"),
+)
+_KUBELET_ADMIN: Sequence[_Rule] = (
+    (f"proxy {_READ}", "core", "nodes"),
+    ("*", "core", "nodes/configz nodes/healthz nodes/log nodes/metrics nodes/pods nodes/proxy "
+     "nodes/stats"),
+)  # fmt: skip
+_APPROVED = ("kube-apiserver-client", "kube-apiserver-client-kubelet", "kubelet-serving",
+             "legacy-unknown")  # fmt: skip
 _BASIC: Sequence[_Rule] = (
     ("create", "authorization.k8s.io", "selfsubjectaccessreviews selfsubjectrulesreviews"),
     ("create", "authentication.k8s.io", "selfsubjectreviews"),
@@ -159,11 +208,27 @@ _RULES: Mapping[str, Sequence[_Rule]] = {
     "system:auth-delegator": _REVIEWS,
     "system:basic-user": _BASIC,
     "system:kube-aggregator": ((_READ, "core", "endpoints services"),),
+    "system:heapster": (
+        (_READ, "core", "events namespaces nodes pods"),
+        (_READ, "extensions", "deployments"),
+    ),
     "system:kube-controller-manager": _CONTROLLER_MANAGER,
+    "system:kube-dns": (("list watch", "core", "endpoints services"),),
     "system:kube-scheduler": _SCHEDULER,
     "system:node": _NODE,
     "system:node-bootstrapper": _BOOTSTRAPPER,
+    "system:node-problem-detector": _PROBLEM_DETECTOR,
     "system:node-proxier": _PROXIER,
+    "system:kubelet-api-admin": _KUBELET_ADMIN,
+    "system:persistent-volume-provisioner": _PROVISIONER,
+    "system:volume-scheduler": _VOLUME_SCHEDULER,
+    "system:monitoring": (("get", "core", "nodes/metrics"),),
+    **{
+        f"{_CERTIFICATES}{signer}-approver": (
+            ("approve", _SIGNING, "signers", f"kubernetes.io/{signer}"),
+        )
+        for signer in _APPROVED
+    },
     f"{_CERTIFICATES}certificatesigningrequests:nodeclient": (
         ("create", _SIGNING, "certificatesigningrequests/nodeclient"),
     ),
@@ -174,8 +239,8 @@ _RULES: Mapping[str, Sequence[_Rule]] = {
 _PUBLIC = "/healthz /livez /readyz /version /version/"
 _PATHS: Mapping[str, str] = {
     "system:discovery": f"/api /api/* /apis /apis/* /openapi /openapi/* {_PUBLIC}",
-    "system:monitoring": "/healthz /healthz/* /livez /livez/* /metrics /metrics/slis /readyz "
-    "/readyz/*",
+    "system:monitoring": "/flagz /healthz /healthz/* /livez /livez/* /metrics /metrics/slis "
+    "/readyz /readyz/* /statusz",
     "system:public-info-viewer": _PUBLIC,
     "system:service-account-issuer-discovery": "/.well-known/openid-configuration "
     "/.well-known/openid-configuration/ /openid/v1/jwks /openid/v1/jwks/",
@@ -189,23 +254,25 @@ _BOUND: Mapping[str, Sequence[str]] = {
     "system:basic-user": (f"Group {AUTHENTICATED}",),
     "system:discovery": (f"Group {AUTHENTICATED}",),
     "system:kube-controller-manager": ("User system:kube-controller-manager",),
+    "system:kube-dns": ("ServiceAccount kube-system/kube-dns",),
     "system:kube-scheduler": ("User system:kube-scheduler",),
     "system:monitoring": ("Group system:monitoring",),
     "system:node": (),
     "system:node-proxier": ("User system:kube-proxy",),
     "system:public-info-viewer": (f"Group {AUTHENTICATED}", f"Group {UNAUTHENTICATED}"),
     "system:service-account-issuer-discovery": (f"Group {SERVICE_ACCOUNTS}",),
+    "system:volume-scheduler": ("User system:kube-scheduler",),
 }
 
 
 def cluster_roles() -> list[ClusterRole]:
     """Returns the default ClusterRoles, sorted by name."""
-    roles = [_role(name, [_rule(*rule) for rule in rules]) for name, rules in _RULES.items()]
-    roles[0].rules = [*(roles[0].rules or ()), PolicyRule(verbs=["*"], non_resource_urls=["*"])]
-    roles += [
-        _role(name, [PolicyRule(verbs=["get"], non_resource_urls=paths.split())])
-        for name, paths in _PATHS.items()
-    ]
+    rules = {name: [_rule(*rule) for rule in rules] for name, rules in _RULES.items()}
+    rules["cluster-admin"].append(PolicyRule(verbs=["*"], non_resource_urls=["*"]))
+    for name, paths in _PATHS.items():
+        reading = PolicyRule(verbs=["get"], non_resource_urls=paths.split())
+        rules[name] = [*rules.get(name, ()), reading]
+    roles = [_role(name, one) for name, one in rules.items()]
     for name in _AGGREGATED:
         selector = LabelSelector(match_labels={f"{_AGGREGATE}{name}": "true"})
         role = _role(name, None)
@@ -216,8 +283,8 @@ def cluster_roles() -> list[ClusterRole]:
 
 
 def node_rules() -> list[PolicyRule]:
-    """Returns the rules of the ClusterRole system:node, which the Node authorizer applies, too."""
-    return [_rule(*rule) for rule in _NODE]
+    """Returns the rules of the ClusterRole system:node that the Node authorizer applies, too."""
+    return [_rule(*rule) for rule in _OF_NODES]
 
 
 def joining_bindings() -> list[ClusterRoleBinding]:
@@ -300,4 +367,7 @@ def _rule(verbs: str, groups: str, resources: str, names: str = "") -> PolicyRul
 
 def _subject(text: str) -> Subject:
     kind, _, name = text.partition(" ")
+    if kind == "ServiceAccount":
+        namespace, _, name = name.partition("/")
+        return Subject(kind=kind, namespace=namespace, name=name)
     return Subject(kind=kind, api_group=GROUP, name=name)
