@@ -7,6 +7,7 @@ from functools import partial
 
 from kcm.apiextensions import conversion
 from kcm.apiserver.auth.authorizer import Authorizer
+from kcm.apiserver.bodies import protobuf
 from kcm.apiserver.cache.cacher import Cacher
 from kcm.apiserver.egress.conversion.converter import WebhookConverter
 from kcm.apiserver.exchange import Exchange
@@ -54,7 +55,8 @@ class RequestHandler:
             response = handle()
         except Exception as error:  # noqa: BLE001 - no trace may leave the server
             response = status.respond_failure(error, exchange.remarks.warnings)
-        return present(response, exchange.request)
+        request = exchange.request
+        return present(protobuf.respond(response, request), request)
 
     def _handle(self, exchange: Exchange) -> Response:
         request, info = exchange.request, exchange.info

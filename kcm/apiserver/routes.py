@@ -43,7 +43,11 @@ def read_api_request(
         query=request.query,
         content_type=request.content_type,
         body=request.body,
-        form=negotiate(request.header(b"accept"), tables=_has_table(info)),
+        form=negotiate(
+            request.header(b"accept"),
+            tables=_has_table(info),
+            protobuf=not isinstance(info.resource, CustomResource),
+        ),
         agent=request.header(b"user-agent"),
         caller=caller,
         remarks=remarks or Remarks(),

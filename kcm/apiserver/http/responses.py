@@ -18,13 +18,15 @@ from kcm.apiserver.request_info import RequestInfo
 # --- Content negotiation: in which form a client wants a response.
 #
 # Responses are JSON: an object, a Table or metadata alone. A client that prefers protobuf gets JSON
-# if its Accept header lists JSON, too. One that prefers YAML gets that, except in watches.
+# if its Accept header lists JSON, too, since that costs the server nothing. One that prefers YAML
+# gets that, and one that takes nothing but protobuf gets that, except in watches.
 #
 # Source: staging/src/k8s.io/apiserver/pkg/endpoints/handlers/negotiation, Kubernetes 1.33.
 
 
 _JSON = frozenset({"application/json", "application/*", "*/*"})
 _YAML = "application/yaml"
+PROTOBUF = "application/vnd.kubernetes.protobuf"
 _META = "meta.k8s.io"
 _AS = frozenset({"Table", "PartialObjectMetadata", "PartialObjectMetadataList"})
 
@@ -77,11 +79,13 @@ def _entries(header: str) -> Iterator[tuple[float, MediaType]]:
 
 
 @lru_cache(maxsize=256)
-def negotiate(header: str, *, tables: bool = True, streams: bool = False) -> Form:
+def negotiate(
+    header: str, *, tables: bool = True, protobuf: bool = False, streams: bool = False
+) -> Form:
     """Returns the form of the response to a request with this Accept header.
 
-    `tables` says whether there can be a Table of what is asked for. YAML cannot be streamed.
-    Raises NotAcceptable.
+    `tables` and `protobuf` say whether there can be a Table or protobuf of what is asked for. YAML
+    cannot be streamed. Raises NotAcceptable.
     """
     if not header:
         return Form()
@@ -95,7 +99,20 @@ def negotiate(header: str, *, tables: bool = True, streams: bool = False) -> For
             continue
         if as_ in _AS and media.get("g") == _META and media.get("v") in {"v1", "v1beta1"}:
             return Form(as_.removesuffix("List"), media.get("v"))
+    if protobuf and prefers_protobuf(header):
+        return Form()
     raise NotAcceptable
+
+
+@lru_cache(maxsize=256)
+def prefers_protobuf(header: str) -> bool:
+    """Reports whether an Accept header names protobuf of whole objects, and neither JSON nor
+    YAML.
+    """
+    media = media_types(header)
+    return any(one.name == PROTOBUF and not one.get("as") for one in media) and not any(
+        one.name in _JSON or one.name == _YAML for one in media
+    )
 
 
 @lru_cache(maxsize=256)

@@ -16,7 +16,11 @@ from pydantic_core import from_json, to_json
 from starlette.types import Send
 
 from kcm import errors
-from kcm.apiserver.http.responses import JSON, Response, prefers_yaml
+from kcm.apiserver.http.responses import (
+    JSON,
+    Response,
+    prefers_yaml,
+)
 from kcm.apiserver.request import TRUE, Request
 from kcm.redisio import greenlets
 
@@ -47,7 +51,8 @@ def present(response: Response, request: Request) -> Response:
     it is large and the client accepts that.
     """
     if response.content_type == JSON:
-        if request.path.startswith("/api") and prefers_yaml(request.header(b"accept")):
+        accept = request.header(b"accept") if request.path.startswith("/api") else ""
+        if accept and prefers_yaml(accept):
             response = to_yaml(response)
         elif is_for_people(request):
             response = indent(response)

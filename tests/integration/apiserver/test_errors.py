@@ -8,6 +8,8 @@ from typing import Any
 import pytest
 
 from kcm.apimachinery.yaml_documents import load_yaml_documents
+from kcm.apiserver.bodies import protobuf
+from kcm.apiserver.bodies import protobuf_values as values
 from kcm.testing.waiting import until
 from tests.integration.apiserver.manifests import pod, replica_set
 from tests.integration.apiserver.serving import Live
@@ -92,7 +94,7 @@ def test_media_types_that_are_not_served(api: Live) -> None:
     apply = {"content-type": "application/apply-patch+cbor"}
     patched = api.client.patch(f"{PODS}/x", content=b"{}", headers=apply)
     failure(patched, 415, "UnsupportedMediaType")
-    only = {"accept": "application/vnd.kubernetes.protobuf"}
+    only = {"accept": "application/cbor"}
     failure(api.client.get(PODS, headers=only), 406, "NotAcceptable")
     both = {"accept": "application/vnd.kubernetes.protobuf,application/json"}
     assert api.client.get(PODS, headers=both).headers["content-type"] == "application/json"
@@ -313,4 +315,41 @@ def test_yaml_is_answered_to_who_prefers_it(api: Live) -> None:
     both = {"accept": "application/json, application/yaml"}
     assert api.client.get(f"{maps}/e-yaml", headers=both).json() == made
     only = {"accept": "application/yaml"}
+    assert api.client.get(maps, params={"watch": "1"}, headers=only).status_code == 406
+
+
+def read_list(body: bytes, message: str) -> list[dict[str, Any]]:
+    """Returns the items of a list in protobuf, read with a message that has them as field 2."""
+    version, kind, raw = values.envelope(body.removeprefix(b"k8s\x00"))
+    assert (version, kind) == ("v1", f"{message.rpartition('.')[2]}List")
+    items = []
+    while raw:
+        tag, end = raw[0], 1
+        while raw[end] > 127:
+            end += 1
+        length = sum((byte & 127) << 7 * place for place, byte in enumerate(raw[1 : end + 1]))
+        end += 1
+        if tag == 0x12:
+            items.append(values.parse_message(message, raw[end : end + length]))
+        raw = raw[end + length :]
+    return items
+
+
+def test_protobuf_is_answered_to_who_takes_nothing_else(api: Live) -> None:
+    maps = "/api/v1/namespaces/default/configmaps"
+    only = {"accept": protobuf.CONTENT_TYPE}
+    body = {"metadata": {"name": "e-protobuf"}, "data": {"a": "b"}}
+    made = api.client.post(maps, json=body, headers=only)
+    assert (made.status_code, made.headers["content-type"]) == (201, protobuf.CONTENT_TYPE)
+    stored = api.get(f"{maps}/e-protobuf")
+    assert protobuf.decode(made.content) == stored
+    listed = api.client.get(maps, headers=only).content
+    assert read_list(listed, "v1.ConfigMap") == api.get(maps)["items"]
+    missing = api.client.get(f"{maps}/none", headers=only)
+    assert missing.status_code == 404
+    assert protobuf.decode(missing.content)["reason"] == "NotFound"
+    both = {"accept": f"{protobuf.CONTENT_TYPE},application/json"}
+    assert api.client.get(f"{maps}/e-protobuf", headers=both).json() == stored
+    as_table = {"accept": f"{protobuf.CONTENT_TYPE};as=Table;v=v1;g=meta.k8s.io"}
+    assert api.client.get(maps, headers=as_table).status_code == 406
     assert api.client.get(maps, params={"watch": "1"}, headers=only).status_code == 406

@@ -5,9 +5,9 @@ from typing import Any
 import pytest
 
 from kcm.apiserver.bodies.protobuf import decode
+from kcm.apiserver.bodies.protobuf_encoding import encode_body
 from kcm.apiserver.bodies.protobuf_messages import table
 from tests.samples import BODIES, manifest
-from tests.unit.apiserver.bodies.protobuf_encoding import encode_body
 
 
 def send(value: dict[str, Any]) -> dict[str, Any]:

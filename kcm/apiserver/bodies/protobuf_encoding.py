@@ -1,34 +1,65 @@
-"""Encodes JSON values as protobuf, as client-go does."""
+"""Encodes JSON values as protobuf, in the envelope of Kubernetes.
+
+Source: staging/src/k8s.io/apimachinery/pkg/runtime/serializer/protobuf, Kubernetes 1.36.
+"""
 
 from __future__ import annotations
 
 import base64
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from datetime import datetime
 from typing import Any
 
 from google.protobuf.message import Message
 
+from kcm.apimachinery.durations import parse_seconds
 from kcm.apiserver.bodies.protobuf_messages import MessageField, table
 
 _JSON = {"runtime.RawExtension", "meta/v1.FieldsV1", "apiextensions.k8s.io/v1.JSON"}
+_LISTS = {
+    "meta/v1.Verbs", "authentication.k8s.io/v1.ExtraValue", "authorization.k8s.io/v1.ExtraValue",
+}  # fmt: skip
+_METADATA, _ITEM = b"\x0a", b"\x12"  # the tags of fields 1 and 2, which have lengths
 _OR = "apiextensions.k8s.io/v1.JSONSchemaPropsOr"
 _SCHEMA = "apiextensions.k8s.io/v1.JSONSchemaProps"
 
 
-def encode_body(manifest: dict[str, Any], message: str) -> bytes:
+def encode_body(manifest: Mapping[str, Any], message: str) -> bytes:
     """Returns an object in the envelope of Kubernetes' protobuf."""
+    return _wrap(manifest, encode(manifest, message).SerializeToString())
+
+
+def encode_list(listed: Mapping[str, Any], message: str) -> bytes:
+    """Returns a list of objects of a message in the envelope. All lists have their metadata as
+    field 1 and their items as field 2.
+    """
+    parts = [_METADATA, _sized(encode(listed["metadata"], "meta/v1.ListMeta").SerializeToString())]
+    for item in listed["items"]:
+        parts += [_ITEM, _sized(encode(item, message).SerializeToString())]
+    return _wrap(listed, b"".join(parts))
+
+
+def _wrap(manifest: Mapping[str, Any], raw: bytes) -> bytes:
     unknown: Any = table().classes["runtime.Unknown"]()  # a class of run time: its fields, too
     unknown.f1.f1, unknown.f1.f2 = manifest["apiVersion"], manifest["kind"]
-    rest = {k: v for k, v in manifest.items() if k not in {"apiVersion", "kind"}}
-    unknown.f2 = encode(rest, message).SerializeToString()
+    unknown.f2 = raw
     envelope: bytes = unknown.SerializeToString()
     return b"k8s\x00" + envelope
 
 
-def encode(value: dict[str, Any], message: str) -> Any:
-    """Returns a struct as a message of the runtime; a field without a number fails."""
+def _sized(data: bytes) -> bytes:
+    """Returns bytes after their length, as the wire format has it: seven bits a byte."""
+    length, head = len(data), bytearray()
+    while length > 127:
+        head.append(length & 127 | 128)
+        length >>= 7
+    head.append(length)
+    return bytes(head) + data
+
+
+def encode(value: Mapping[str, Any], message: str) -> Any:
+    """Returns a struct as a message of the runtime, without fields that the message has not."""
     out = table().classes[message]()
     rest = dict(value)
     for field in table().fields[message].values():
@@ -38,7 +69,6 @@ def encode(value: dict[str, Any], message: str) -> Any:
             getattr(out, f"f{field.number}").CopyFrom(encode(inner, field.type))
         elif field.name in rest:
             _put(out, field, rest.pop(field.name))
-    assert not rest, f"{message} has no numbers for {sorted(rest)}"
     return out
 
 
@@ -85,8 +115,22 @@ def _encode_value(value: Any, type_: str) -> Any:
     if type_ in {"meta/v1.Time", "meta/v1.MicroTime"}:
         moment = datetime.fromisoformat(value)
         return new(f1=int(moment.timestamp()), f2=moment.microsecond * 1000)
-    if type_ == f"{_OR}Bool":
-        return new(f1=value) if isinstance(value, bool) else new(f2=encode(value, _SCHEMA))
-    if type_ == f"{_OR}Array":
-        return new(f1=encode(value, _SCHEMA))
+    if type_.startswith(_OR):
+        return _encode_schema_or(value, type_)
+    if type_ in _LISTS:
+        return new(f1=value)
+    if type_ == "meta/v1.Duration":
+        return new(f1=int(parse_seconds(value) * 1e9))
     return encode(value, type_)
+
+
+def _encode_schema_or(value: Any, type_: str) -> Any:
+    """Returns a schema, or what may stand in its place: a boolean, schemas or texts."""
+    new = table().classes[type_]
+    if isinstance(value, bool):
+        return new(f1=value)
+    if isinstance(value, list):
+        is_text = type_.endswith("StringArray")
+        return new(f2=value if is_text else [encode(item, _SCHEMA) for item in value])
+    schema = encode(value, _SCHEMA)
+    return new(f2=schema) if type_.endswith("Bool") else new(f1=schema)
