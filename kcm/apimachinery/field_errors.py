@@ -20,6 +20,8 @@ NOT_NEGATIVE = "must be greater than or equal to 0"
 IMMUTABLE = "field is immutable"
 
 
+ROOT = "[]"  # the path of the whole object, as upstream prints it
+
 MOST = 1000
 """The most faults that are reported of one object. More could make a response a hundred times the
 size of the object."""

@@ -91,7 +91,9 @@ class NodeAuthorizer:
             return _ALLOWED
         return _denied(f"no relationship found between node '{node}' and this object")
 
-    def _token(self, node: str, asked: Attributes) -> AuthorizerDecision:
+    def _account(self, node: str, asked: Attributes) -> AuthorizerDecision:
+        if asked.verb == "get" and not asked.subresource:
+            return self._read_named(node, asked)
         if asked.verb != "create" or not asked.name:
             return _denied("can only create tokens for individual service accounts")
         if asked.subresource != "token":
@@ -156,7 +158,7 @@ _RULES: Mapping[tuple[str, str], Rule] = {
     ("", graph.CLAIM): NodeAuthorizer._claim,
     ("", graph.VOLUME): NodeAuthorizer._get,
     ("storage.k8s.io", graph.ATTACHMENT): NodeAuthorizer._get,
-    ("", graph.ACCOUNT): NodeAuthorizer._token,
+    ("", graph.ACCOUNT): NodeAuthorizer._account,
     ("coordination.k8s.io", "leases"): NodeAuthorizer._lease,
     ("storage.k8s.io", "csinodes"): NodeAuthorizer._csi_node,
     ("", "nodes"): NodeAuthorizer._node,

@@ -179,11 +179,9 @@ class _Policy(SpecCheck):
     def check(self) -> Faults:
         spec, faults = self._spec, super().check()
         if not spec.validations and not spec.audit_annotations:
-            why = "validations or auditAnnotations must be non-empty"
-            return [
-                *faults,
-                required("spec.validations", f"{why}; at least one must be specified"),
-            ]
+            why = "validations or auditAnnotations must contain at least one item"
+            fields = "spec.validations", "spec.auditAnnotations"
+            return faults + [required(field, why) for field in fields]
         for index, validation in enumerate(spec.validations or ()):
             faults += self._validation(validation, f"spec.validations[{index}]")
         return faults + self._annotations(spec.audit_annotations or ())

@@ -14,6 +14,7 @@ from collections.abc import Iterable, Mapping
 from kcm.api.core_v1 import ConfigMap, Secret
 from kcm.apimachinery import names
 from kcm.apimachinery.field_errors import (
+    ROOT,
     Faults,
     forbidden,
     invalid,
@@ -61,7 +62,7 @@ def _contents(config_map: ConfigMap) -> Faults:
         faults += _key_faults(key, f"binaryData[{key}]")
         faults += _base64(value, f"binaryData[{key}]")
     if _text_size(text.values()) + _measure_decoded(binary.values()) > SIZE_LIMIT:
-        faults.append(too_long("", SIZE_LIMIT))
+        faults.append(too_long(ROOT, SIZE_LIMIT))
     return faults
 
 

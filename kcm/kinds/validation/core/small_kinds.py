@@ -128,9 +128,9 @@ def _new_style(event: Event) -> Faults:
     }
     faults: Faults = []
     if not event.reporting_component:
-        faults.append(required("reportingController"))
+        faults.append(required("reportingComponent"))
     complaints = names.qualified_name_faults(event.reporting_component)
-    faults += invalid_all("reportingController", event.reporting_component, complaints)
+    faults += invalid_all("reportingComponent", event.reporting_component, complaints)
     for field, value in values.items():
         limit = _EVENT_LIMITS[field]
         if not value and field != "message":

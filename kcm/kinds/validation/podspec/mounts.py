@@ -45,13 +45,14 @@ def volume_mounts(container: Container, path: str, pod: PodContext) -> Faults:
         if mount.mount_path in device_paths:
             detail = "must not already exist as a path in volumeDevices"
             faults.append(invalid(f"{where}.mountPath", mount.mount_path, detail))
-        faults += _part_of_volume(mount, where)
-        faults += _propagation(mount, container, f"{where}.mountPropagation")
-        faults += _recursive_read_only(mount, f"{where}.recursiveReadOnly")
+        # As in upstream's messages, these paths do not say which mount it is.
+        faults += _part_of_volume(mount, path, where)
+        faults += _propagation(mount, container, f"{path}.mountPropagation")
+        faults += _recursive_read_only(mount, f"{path}.recursiveReadOnly")
     return faults
 
 
-def _part_of_volume(mount: VolumeMount, path: str) -> Faults:
+def _part_of_volume(mount: VolumeMount, path: str, place: str) -> Faults:
     faults: Faults = []
     if mount.sub_path:
         faults += descending(mount.sub_path, f"{path}.subPath")
@@ -59,7 +60,7 @@ def _part_of_volume(mount: VolumeMount, path: str) -> Faults:
         where = f"{path}.subPathExpr"
         if mount.sub_path:
             detail = "subPathExpr and subPath are mutually exclusive"
-            faults.append(invalid(where, mount.sub_path_expr, detail))
+            faults.append(invalid(f"{place}.subPathExpr", mount.sub_path_expr, detail))
         faults += descending(mount.sub_path_expr, where)
     return faults
 

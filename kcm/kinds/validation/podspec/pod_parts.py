@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 from kcm.api.core_v1 import Container, Pod, PodSpec, ResourceRequirements
 from kcm.api.pod_qos import compute_qos_class, qos_class
-from kcm.apimachinery.field_errors import Faults, forbidden, invalid
+from kcm.apimachinery.field_errors import ROOT, Faults, forbidden, invalid
 from kcm.apimachinery.quantity import ResourceList
 from kcm.kinds.validation import meta
 from kcm.kinds.validation.podspec.pods import MIRROR, mirror_annotation, pod_metadata_and_spec
@@ -23,7 +23,7 @@ _NO_OTHERS = "only cpu and memory resources are mutable"
 def update_ephemeral_containers(new: Pod, old: Pod) -> Faults:
     """Checks a change of the ephemeral containers: existing ones stay as they are."""
     if MIRROR in old.annotations:
-        return [forbidden("", "static pods do not support ephemeral containers")]
+        return [forbidden(ROOT, "static pods do not support ephemeral containers")]
     faults = meta.metadata_update(new, old) + pod_metadata_and_spec(new)
     faults += mirror_annotation(new, old)
     after = {container.name: container for container in new.spec.ephemeral_containers or ()}
@@ -41,7 +41,7 @@ def resize(new: Pod, old: Pod) -> Faults:
     """Checks a change of the resources of a pod's containers."""
     refusal = _why_never(new, old)
     if refusal:
-        return [forbidden("", refusal)]
+        return [forbidden(ROOT, refusal)]
     faults = meta.metadata_update(new, old) + pod_metadata_and_spec(new)
     names = [[c.name for c in _all_containers(pod.spec)] for pod in (new, old)]
     if names[0] != names[1]:

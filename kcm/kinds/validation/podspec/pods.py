@@ -18,6 +18,7 @@ from kcm.api.core_v1 import (
 )
 from kcm.apimachinery import names
 from kcm.apimachinery.field_errors import (
+    ROOT,
     Faults,
     duplicate,
     forbidden,
@@ -100,7 +101,7 @@ def rules_in_annotations(annotations: Mapping[str, str], spec: PodSpec, path: st
         detail = "must set spec.nodeName if mirror pod annotation is set"
         faults.append(invalid(f"{path}[{MIRROR}]", annotations[MIRROR], detail))
     if MIRROR in annotations and spec.resource_claims:
-        faults.append(forbidden("", "static pods do not support resource claims"))
+        faults.append(forbidden(ROOT, "static pods do not support resource claims"))
     cost = annotations.get(_DELETION_COST)
     if cost is not None and not _is_int32(cost):
         faults.append(invalid(f"{path}[{_DELETION_COST}]", cost, "must be a 32bit integer"))
@@ -333,7 +334,7 @@ def _only_removed_gates(
     before = {gate.name for gate in old}
     return [
         forbidden(
-            f"spec.schedulingGates[{index}]",
+            f"spec.schedulingGates[{index}].name",
             f"only deletion is allowed, but found new scheduling gate '{gate.name}'",
         )
         for index, gate in enumerate(new)

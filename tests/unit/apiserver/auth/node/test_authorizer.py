@@ -97,6 +97,7 @@ ALLOWED = {
     "allowed pv": ask("get", "persistentvolumes", "pv0-pod0-node0-ns0"),
     "allowed attachment": ask("get", "volumeattachments", "attachment0-node0", group=STORAGE),
     "allowed svcacct token create": ask("create", "serviceaccounts/token", "svcacct0-node0", "ns0"),
+    "allowed svcacct get": ask("get", "serviceaccounts", "svcacct0-node0", "ns0"),
     **{
         f"allowed {verb} node lease": ask(verb, "leases", "node0", "kube-node-lease", group=LEASES)
         for verb in ("get", "create", "update", "patch", "delete")
@@ -165,6 +166,10 @@ DENIED = {
     ),
     "disallowed svcacct token create - serviceaccount not attached to node": (
         ask("create", "serviceaccounts/token", "svcacct0-node1", "ns0"),
+        UNRELATED,
+    ),
+    "disallowed svcacct get - serviceaccount not attached to node": (
+        ask("get", "serviceaccounts", "svcacct0-node1", "ns0"),
         UNRELATED,
     ),
     "disallowed svcacct token create - no subresource": (

@@ -35,7 +35,7 @@ def condition(name: str = "a", expression: str = "true") -> dict[str, Any]:
     [
         ({}, ""),
         ({"failurePolicy": "other"}, 'spec.failurePolicy: Unsupported value: "other"'),
-        ({"validations": []}, "validations or auditAnnotations must be non-empty"),
+        ({"validations": []}, "validations or auditAnnotations must contain at least one item"),
         ({"matchConstraints": None}, "spec.matchConstraints: Required value"),
         ({"matchConstraints": {}}, "spec.matchConstraints.resourceRules: Required value"),
         ({"matchConstraints": MATCHING | {"matchPolicy": "other"}}, "matchPolicy: Unsupported"),

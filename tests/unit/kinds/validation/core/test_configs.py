@@ -52,7 +52,9 @@ def test_a_config_map_holds_a_mebibyte_of_text_and_bytes_together() -> None:
     fits = {"data": {"a": "x" * half}, "binaryData": {"b": encode("x" * half)}}
     assert validate_new("configmaps", **fits) == []
     over = {"data": {"a": "x" * (half + 1)}, "binaryData": {"b": encode("x" * half)}}
-    assert validate_new("configmaps", **over) == [": Too long: may not be more than 1048576 bytes"]
+    assert validate_new("configmaps", **over) == [
+        "[]: Too long: may not be more than 1048576 bytes"
+    ]
 
 
 @pytest.mark.parametrize("name", ["configmaps", "secrets"])

@@ -92,9 +92,9 @@ def test_an_event_with_an_event_time_says_who_reports_what() -> None:
         event_time=builders.START, reporting_component="", reason="x" * 129, message="y" * 1025
     )
     assert texts(validate_create(event)) == [
-        "reportingController: Required value",
-        'reportingController: Invalid value: "": name part must be non-empty',
-        'reportingController: Invalid value: "": name part must consist of alphanumeric '
+        "reportingComponent: Required value",
+        'reportingComponent: Invalid value: "": name part must be non-empty',
+        'reportingComponent: Invalid value: "": name part must consist of alphanumeric '
         "characters, '-', '_' or '.', and must start and end with an alphanumeric character "
         "(e.g. 'MyName',  or 'my.name',  or '123-abc', regex used for validation is "
         "'([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]')",

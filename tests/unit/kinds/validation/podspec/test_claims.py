@@ -55,7 +55,7 @@ def test_a_static_pod_has_no_claims() -> None:
     spec = codec.decode({"spec": {"resourceClaims": [GPU], "nodeName": "n"}}, Pod.resource).spec
     faults = rules_in_annotations({MIRROR: "x"}, spec, "metadata.annotations")
     assert [str(fault) for fault in faults] == [
-        ": Forbidden: static pods do not support resource claims"
+        "[]: Forbidden: static pods do not support resource claims"
     ]
 
 

@@ -101,20 +101,20 @@ def test_whole_sources_of_variables(source: dict[str, Any], faults: list[str]) -
         ({"mountPath": "/x", "mountPropagation": "HostToContainer"}, []),
         ({"mountPath": "/x", "readOnly": True, "recursiveReadOnly": "Enabled"}, []),
         ({"mountPath": "/x", "subPath": "../x"},
-         ["volumeMounts[0].subPath: Invalid value: \"../x\": must not contain '..'"]),
+         ["volumeMounts.subPath: Invalid value: \"../x\": must not contain '..'"]),
         ({"mountPath": "/x", "subPath": "/abs"},
-         ['volumeMounts[0].subPath: Invalid value: "/abs": must be a relative path']),
+         ['volumeMounts.subPath: Invalid value: "/abs": must be a relative path']),
         ({"mountPath": "/x", "subPath": "a", "subPathExpr": "b"},
          ['volumeMounts[0].subPathExpr: Invalid value: "b": subPathExpr and subPath are mutually '
           "exclusive"]),
         ({"mountPath": "/x", "mountPropagation": "Bidirectional"},
-         ["volumeMounts[0].mountPropagation: Forbidden: Bidirectional mount propagation is "
+         ["volumeMounts.mountPropagation: Forbidden: Bidirectional mount propagation is "
           "available only to privileged containers"]),
         ({"mountPath": "/x", "mountPropagation": "?"},
-         ['volumeMounts[0].mountPropagation: Unsupported value: "?": supported values: '
+         ['volumeMounts.mountPropagation: Unsupported value: "?": supported values: '
           '"Bidirectional", "HostToContainer", "None"']),
         ({"mountPath": "/x", "recursiveReadOnly": "Enabled"},
-         ["volumeMounts[0].recursiveReadOnly: Forbidden: may only be specified when readOnly is "
+         ["volumeMounts.recursiveReadOnly: Forbidden: may only be specified when readOnly is "
           "true"]),
     ],
 )  # fmt: skip

@@ -67,7 +67,7 @@ def test_ephemeral_containers_are_only_added(
 def test_static_pods_have_no_ephemeral_containers() -> None:
     new, old = pod(debugger(), metadata=MIRROR), pod(metadata=MIRROR)
     faults = [str(found) for found in validate_ephemeral_containers(new, old)]
-    assert faults == [": Forbidden: static pods do not support ephemeral containers"]
+    assert faults == ["[]: Forbidden: static pods do not support ephemeral containers"]
 
 
 def amounts(cpu: str = "", memory: str = "", **others: str) -> dict[str, str]:
@@ -144,8 +144,8 @@ def test_cpu_and_memory_are_resized_within_the_pods_class(new: Pod, old: Pod, fa
 @pytest.mark.parametrize(
     ("fields", "fault"),
     [
-        ({"metadata": MIRROR}, ": Forbidden: static pods cannot be resized"),
-        ({"os": {"name": "windows"}}, ": Forbidden: windows pods cannot be resized"),
+        ({"metadata": MIRROR}, "[]: Forbidden: static pods cannot be resized"),
+        ({"os": {"name": "windows"}}, "[]: Forbidden: windows pods cannot be resized"),
         (
             {"status": {"containerStatuses": [{"name": "c", "image": "i", "imageID": "",
              "ready": True, "restartCount": 0, "state": {"running": {}}}]}},

@@ -251,7 +251,8 @@ def test_scheduling_gates_may_be_removed_only() -> None:
     old = builders.pod(scheduling_gates=gates)
     assert change(old, scheduling_gates=gates[1:]) == []
     assert change(old, scheduling_gates=[*gates, PodSchedulingGate(name="c")]) == [
-        "spec.schedulingGates[2]: Forbidden: only deletion is allowed, but found new scheduling "
+        "spec.schedulingGates[2].name: Forbidden: "
+        "only deletion is allowed, but found new scheduling "
         "gate 'c'"
     ]
 
