@@ -2,7 +2,7 @@
 
 Source: cmd/kube-controller-manager/names/controller_names.go, the descriptors in
 cmd/kube-controller-manager/app/*.go, cloud-provider/names, and the types of
-pkg/controller/apis/config, Kubernetes 1.33.
+pkg/controller/apis/config, Kubernetes 1.36.
 """
 
 from __future__ import annotations
@@ -90,6 +90,9 @@ KNOWN: tuple[KnownController, ...] = (
     _Known("service-cidr-controller"),
     _Known("storage-version-migrator-controller"),
     _Known("selinux-warning-controller", disabled_by_default=True),
+    _Known("podcertificaterequest-cleaner-controller"),
+    _Known("podgroup-protection-controller"),
+    _Known("resourcepoolstatusrequest-controller"),
 )
 
 BY_NAME = {known.name: known for known in KNOWN}

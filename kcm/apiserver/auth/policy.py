@@ -271,7 +271,7 @@ def cluster_roles() -> list[ClusterRole]:
     rules["cluster-admin"].append(PolicyRule(verbs=["*"], non_resource_urls=["*"]))
     for name, paths in _PATHS.items():
         reading = PolicyRule(verbs=["get"], non_resource_urls=paths.split())
-        rules[name] = [*rules.get(name, ()), reading]
+        rules[name] = [reading, *rules.get(name, ())]
     roles = [_role(name, one) for name, one in rules.items()]
     for name in _AGGREGATED:
         selector = LabelSelector(match_labels={f"{_AGGREGATE}{name}": "true"})
