@@ -145,7 +145,11 @@ def to_dict(obj: KubeObject, parts: set[str] | None = None) -> dict[str, Any]:
 
 
 def decode_parts(
-    values: Mapping[str, Any], parts: Iterable[str], resource: Resource
+    values: Mapping[str, Any],
+    parts: Iterable[str],
+    resource: Resource,
+    *,
+    keep_unknown: bool = False,
 ) -> dict[str, Any]:
     """Returns the attributes `parts` of the object that a dict of JSON values describes.
 
@@ -162,9 +166,10 @@ def decode_parts(
             value = _part_type(resource.model, part).validate_json(
                 text, by_alias=True, by_name=False
             )
-            decoded[part] = drop_unknown_within(value)
+            decoded[part] = value if keep_unknown else drop_unknown_within(value)
         except ValueError:  # absent, null or wrong: that is for the whole object to say
-            whole = decode(to_json(values, inf_nan_mode="constants"), resource)
+            text = to_json(values, inf_nan_mode="constants")
+            whole = decode(text, resource, keep_unknown=keep_unknown)
             return {name: getattr(whole, name) for name in parts}
     return decoded
 

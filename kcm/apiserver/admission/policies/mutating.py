@@ -37,7 +37,7 @@ from kcm.apiserver.admission.policies.metrics import MutationMetrics
 from kcm.apiserver.admission.policies.run import PolicyRun
 from kcm.apiserver.admission.request import AdmissionRequest
 from kcm.apiserver.admission.webhooks import patching
-from kcm.apiserver.bodies import json_patch, patches
+from kcm.apiserver.bodies import json_patch, patches, typed
 from kcm.apiserver.bodies.patches import ObjectPatch
 from kcm.apiserver.cache.caches import Caches
 from kcm.apiserver.http_errors import PolicyDenied
@@ -172,7 +172,7 @@ class _Mutating(PolicyRun[MutatingAdmissionPolicy, MutatingAdmissionPolicyBindin
         model = None if write.sent is not None or write.subresource == SCALE else matched.model
         try:
             change = _evaluate(mutation, evaluation, matched, model)
-            changed = patching.change_write(write, change, matched)
+            changed = patching.change_write(write, change, matched, strict=True)
             if changed is not write:
                 self._context = self._context.with_write(changed)
         except _UnchangedError:
@@ -219,7 +219,12 @@ def _evaluate(
 
 
 def _apply_configuration(configuration: dict[str, Any], model: Struct) -> ObjectPatch:
-    """Returns the patch that sets all that is in a configuration, and owns nothing of it."""
+    """Returns the patch that sets all that is in a configuration, and owns nothing of it. Raises
+    MutationFailedError.
+    """
+    if faults := typed.describe_faults(configuration, model):
+        why = f"failed to convert patch object to typed object: {faults}"
+        raise MutationFailedError(f"error applying patch: {why}")
     if atomics := ", ".join(find_atomics(configuration, model)):
         why = f"may not mutate atomic arrays, maps or structs: {atomics}"
         raise MutationFailedError(f"error applying patch: invalid ApplyConfiguration: {why}")

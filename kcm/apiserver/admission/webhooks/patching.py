@@ -19,7 +19,7 @@ from kcm.apiextensions import conversion
 from kcm.apimachinery.meta_v1 import KubeObject
 from kcm.apiserver.admission.attributes import SCALE, WriteAttributes
 from kcm.apiserver.admission.webhooks.errors import CallingWebhookFailed
-from kcm.apiserver.bodies import client_warnings, patches, structs
+from kcm.apiserver.bodies import client_warnings, fieldvalidation, patches, structs
 from kcm.apiserver.bodies.patches import ObjectPatch
 from kcm.apiserver.http_errors import InternalError
 from kcm.apiserver.scales import scale_of
@@ -47,12 +47,14 @@ def read_patch(patch: bytes, matched: Resource) -> ObjectPatch:
         return patches.parse(patches.JSON_PATCH, patch, matched)
 
 
-def change_write(write: WriteAttributes, change: ObjectPatch, matched: Resource) -> WriteAttributes:
+def change_write(
+    write: WriteAttributes, change: ObjectPatch, matched: Resource, *, strict: bool = False
+) -> WriteAttributes:
     """Returns the write with its object changed, the same write if it does not change.
 
     The patch is for the object in the version of `matched`, or for what the request has in its
     place: a Scale, or an object that is not stored. Raises InternalError if the patch cannot be
-    applied, or its result is no object of the kind.
+    applied, or its result is no object of the kind, or, if it is `strict`, has unknown fields.
     """
     with _internal_errors():
         if write.sent is not None and write.operation != CONNECT:
@@ -62,12 +64,12 @@ def change_write(write: WriteAttributes, change: ObjectPatch, matched: Resource)
         if write.subresource == SCALE:
             new = _change_scale(write.new, change, write.resource)
         else:
-            new = _change_object(write.new, change, matched, write.resource)
+            new = _change_object(write.new, change, matched, write.resource, strict=strict)
     return write if new == write.new else replace(write, new=new)
 
 
 def _change_object(
-    obj: KubeObject, change: ObjectPatch, matched: Resource, resource: Resource
+    obj: KubeObject, change: ObjectPatch, matched: Resource, resource: Resource, *, strict: bool
 ) -> KubeObject:
     """Returns the object after a patch, in its own version, with defaults for what was added."""
     if matched is not resource:
@@ -76,10 +78,15 @@ def _change_object(
     target = codec.to_dict(obj, None if parts is None else {*parts, *_TYPE})
     changed = change(target)
     if parts is None or not parts.isdisjoint(_TYPE):
-        patched = codec.decode(to_json(changed, inf_nan_mode="constants"), matched)
+        text = to_json(changed, inf_nan_mode="constants")
+        patched = codec.decode(text, matched, keep_unknown=True)
     else:
-        patched = obj.replace(**codec.decode_parts(changed, parts, matched))
-    patched = client_warnings.prune(patched)
+        decoded = codec.decode_parts(changed, parts, matched, keep_unknown=True)
+        patched = obj.replace(**decoded)
+    kept = client_warnings.prune(patched)
+    if strict and (unknown := fieldvalidation.unknown_in(kept, patched)):
+        raise errors.BadRequest(fieldvalidation.join(unknown))
+    patched = kept
     if parts != _METADATA:  # which has no defaults
         patched = defaults.apply(patched)
     return patched if matched is resource else conversion.to_version(patched, matched, resource)

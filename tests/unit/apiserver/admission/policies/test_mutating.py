@@ -25,7 +25,7 @@ from kcm.apiserver.admission.policies.mutating import PolicyMutations
 from kcm.apiserver.admission.request import AdmissionRequest
 from kcm.apiserver.auth.attributes import ADMIN
 from kcm.apiserver.auth.authorizer import AlwaysAllow, Caller
-from kcm.apiserver.http_errors import PolicyDenied
+from kcm.apiserver.http_errors import InternalError, PolicyDenied
 from kcm.store.admission.plugin import Reinvocation
 from tests.unit.apiserver.auth.caches import FakeHub
 
@@ -147,6 +147,9 @@ def test_a_configuration_sees_the_object_and_the_old_one() -> None:
         (apply("Object{spec: Object.specx{replicas: 1}}"),
          'type mismatch: unexpected type name "Object.specx", expected "Object.spec", which '
          "matches field name path from root Object type"),
+        (apply("Object{spec: Object.spec{replicasx: 1}}"),
+         "error applying patch: failed to convert patch object to typed object: "
+         ".spec.replicasx: field not declared in schema"),
         (apply('"I am a teapot!"'), "must evaluate to Object but got string"),
         (apply("Object.spec.metadata{}"),
          "must evaluate to Object but got Object.spec.metadata"),
@@ -304,3 +307,16 @@ def test_mutations_are_counted_by_what_was_wrong() -> None:
         return some.registry.get_sample_value(name, labels)
 
     assert (count("no_error"), count("invalid_error")) == (1.0, 1.0)
+
+
+def test_a_patch_that_adds_an_unknown_field_is_an_internal_error() -> None:
+    port = "[Object.spec.template.spec.containers.ports{containerPortZ: 8080}]"
+    value = f'Object.spec.template.spec.containers{{name: "x", ports: {port}}}'
+    operation = op("add", "/spec/template/spec/containers/-", value=value)
+    new = deployment(spec={"template": {"spec": {"containers": [{"name": "a"}]}}})
+    with pytest.raises(InternalError) as failed:
+        mutate(patch(f"[{operation}]"), new)
+    assert failed.value.message == (
+        "Internal error occurred: strict decoding error: unknown field "
+        '"spec.template.spec.containers[1].ports[0].containerPortZ"'
+    )
