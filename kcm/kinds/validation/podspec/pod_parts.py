@@ -105,22 +105,7 @@ def _container_resize(new: Container, old: Container, path: str) -> Faults:
         after, before = getattr(new.resources, field) or {}, getattr(old.resources, field) or {}
         if before.keys() - after.keys():
             faults.append(forbidden(f"{path}.{field}", f"resource {field} cannot be removed"))
-    if _restarts_for_memory(new):
-        return faults
-    limit = (new.resources.limits or {}).get("memory")
-    had = (old.resources.limits or {}).get("memory")
-    if limit is None or (had is not None and limit >= had):
-        return faults
-    verb = "added" if had is None else "decreased"
-    detail = f"memory limits cannot be {verb} unless resizePolicy is RestartContainer"
-    return [*faults, forbidden(f"{path}.limits[memory]", detail)]
-
-
-def _restarts_for_memory(container: Container) -> bool:
-    return any(
-        policy.resource_name == "memory" and policy.restart_policy == "RestartContainer"
-        for policy in container.resize_policy or ()
-    )
+    return faults
 
 
 def _other_changes(new: PodSpec, old: PodSpec) -> Faults:

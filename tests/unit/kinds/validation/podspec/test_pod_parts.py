@@ -94,10 +94,6 @@ SMALL, LARGE = amounts("100m", "100Mi"), amounts("200m", "200Mi")
 REMOVED = "spec.containers[0].resources.{0}: Forbidden: resource {0} cannot be removed"
 ONLY = "spec: Forbidden: only cpu and memory resources are mutable"
 CLASS = 'spec: Invalid value: "{}": Pod QOS Class may not change as a result of resizing'
-DECREASED = (
-    "spec.containers[0].resources.limits[memory]: Forbidden: memory limits cannot be {} unless "
-    "resizePolicy is RestartContainer"
-)
 SIDECARS = "spec: Forbidden: only cpu and memory resources for sidecar containers are mutable"
 INITS = "spec: Forbidden: resources for non-sidecar init containers are immutable"
 
@@ -110,13 +106,8 @@ INITS = "spec: Forbidden: resources for non-sidecar init containers are immutabl
         (sized(SMALL), sized(LARGE), ""),
         (sized(SMALL, amounts("2", "1Gi")), sized(SMALL, amounts("1", "500Mi")), ""),
         (sized(SMALL, amounts("1", "1Gi")), sized(SMALL, amounts("2", "1Gi")), ""),
-        (sized(SMALL, amounts("1", "1Gi")), sized(SMALL, amounts("1", "2Gi")),
-         DECREASED.format("decreased")),
-        (sized(SMALL, amounts("1", "1Gi"), restarts=True),
-         sized(SMALL, amounts("1", "2Gi"), restarts=True), ""),
-        (sized(SMALL, amounts("1", "1Gi")), sized(SMALL, amounts("1")), DECREASED.format("added")),
-        (sized(SMALL, amounts("1", "1Gi"), restarts=True),
-         sized(SMALL, amounts("1"), restarts=True), ""),
+        (sized(SMALL, amounts("1", "1Gi")), sized(SMALL, amounts("1", "2Gi")), ""),
+        (sized(SMALL, amounts("1", "1Gi")), sized(SMALL, amounts("1")), ""),
         (sized(SMALL, restarts=True), sized(SMALL), ONLY),
         (sized(amounts("100m")), sized(SMALL), REMOVED.format("requests")),
         (sized(SMALL, amounts("1")), sized(SMALL, amounts("1", "1Gi")), REMOVED.format("limits")),
