@@ -76,7 +76,7 @@ def main() -> None:
     type=click.IntRange(min=1),
     help="How many specs run at once. Serial ones run alone at the end.",
 )
-@click.option("--timeout", default=180.0, show_default=True, help="Seconds for one spec.")
+@click.option("--timeout", default=600.0, show_default=True, help="Seconds for one spec.")
 @click.option("--only", default="", metavar="REGEX", help="Run specs whose names match.")
 @click.option(
     "--kubectl",
@@ -110,11 +110,11 @@ def run(**given: Any) -> None:
         program = options.program.resolve()
         suite = Suite(program, kubeconfig, options.logs, options.timeout, options.kubectl)
         chosen = [spec for spec in suite.list_specs() if options.chooses(spec)]
+        commit = _ask("git", "-C", str(_ROOT), "rev-parse", "HEAD")
+        version = _ask(str(program), "--version")
         running = run_specs(chosen, suite.run, options.lanes)
-        outcomes = list(_show_progress(running, len(chosen), suite))
-    commit = _ask("git", "-C", str(_ROOT), "rev-parse", "HEAD")
-    version = _ask(str(options.program.resolve()), "--version")
-    results.write(options.column, commit, version, outcomes)
+        for outcome in _show_progress(running, len(chosen), suite):  # kept if the run is ended
+            results.write(options.column, commit, version, [outcome])
     _write_page()
 
 
