@@ -292,13 +292,15 @@ def _change_to(old: EndpointSlice, new: EndpointSlice) -> Patch[EndpointSlice]:
 def _is_equivalent(old: EndpointSlice, new: EndpointSlice) -> bool:
     """Reports whether the slices differ at most in the order of their endpoints.
 
-    A new owner counts as a difference: when the Endpoints were created anew, a slice without the
-    new owner reference would be deleted by the garbage collector.
+    Endpoints that were created anew count as a difference: with the reference to the former ones
+    the garbage collector would delete the slice. Source: upstream's needRebuildExistingSlices.
     """
     if dict(old.labels) != new.labels or dict(old.annotations) != new.annotations:
         return False
-    if old.metadata.owner_references != new.metadata.owner_references:
-        return False
+    [owner] = new.metadata.owner_references or ()
+    for present in old.metadata.owner_references or ():
+        if (present.kind, present.name) == (owner.kind, owner.name) and present.uid != owner.uid:
+            return False
     before = {_identity(endpoint): endpoint for endpoint in old.endpoints}
     after = {_identity(endpoint): endpoint for endpoint in new.endpoints}
     return before == after
