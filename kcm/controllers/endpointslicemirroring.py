@@ -297,9 +297,9 @@ def _is_equivalent(old: EndpointSlice, new: EndpointSlice) -> bool:
     """
     if dict(old.labels) != new.labels or dict(old.annotations) != new.annotations:
         return False
-    [owner] = new.metadata.owner_references or ()
-    for present in old.metadata.owner_references or ():
-        if (present.kind, present.name) == (owner.kind, owner.name) and present.uid != owner.uid:
+    wanted = {(one.kind, one.name): one.uid for one in new.metadata.owner_references or ()}
+    for owner in old.metadata.owner_references or ():
+        if wanted.get((owner.kind, owner.name), owner.uid) != owner.uid:
             return False
     before = {_identity(endpoint): endpoint for endpoint in old.endpoints}
     after = {_identity(endpoint): endpoint for endpoint in new.endpoints}
