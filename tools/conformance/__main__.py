@@ -32,12 +32,17 @@ class RunOptions:
     timeout: float
     only: str
     skip: str
+    missing: bool
     kubectl: str
     logs: Path
 
     def chooses(self, spec: str) -> bool:
         """Reports whether a spec is to be run."""
-        return bool(re2.search(self.only, spec)) and not (self.skip and re2.search(self.skip, spec))
+        if self.skip and re2.search(self.skip, spec):
+            return False
+        before = results.read(self.column) if self.missing else None
+        passed = before is not None and before.specs.get(spec) == PASSED
+        return bool(re2.search(self.only, spec)) and not passed
 
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
@@ -86,6 +91,7 @@ def main() -> None:
     help="The kubectl that specs of sig-cli run, of the version of the suite.",
 )
 @click.option("--skip", default="", metavar="REGEX", help="Leave specs out whose names match.")
+@click.option("--missing", is_flag=True, help="Run specs that have not passed in the results.")
 @click.option(
     "--logs",
     default=".conformance",
