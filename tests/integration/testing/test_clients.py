@@ -14,6 +14,7 @@ INI = """
 filterwarnings =
     error
     ignore:unclosed transport:ResourceWarning
+    ignore:Kubernetes version .* is not supported:UserWarning
 asyncio_default_fixture_loop_scope = function
 """
 

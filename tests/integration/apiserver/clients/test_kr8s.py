@@ -14,6 +14,10 @@ from tests.integration.apiserver.manifests import pod, replica_set
 from tests.integration.apiserver.serving import Live
 
 
+# It knows versions up to 1.35.
+pytestmark = pytest.mark.filterwarnings("ignore:Kubernetes version .* is not supported")
+
+
 @pytest.fixture
 def kr8s_api(api: Live, namespace: str) -> Iterator[kr8s.Api]:
     yield kr8s.api(kubeconfig=str(api.kubeconfig), namespace=namespace)
