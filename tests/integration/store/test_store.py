@@ -263,7 +263,7 @@ class TestDelete:
 
     def test_of_another_uid_conflicts(self, store: Store) -> None:
         store.create(pod("web", uid="u-1"))
-        with pytest.raises(errors.Conflict, match=r"UID in the precondition \(u-2\) does not match"):
+        with pytest.raises(errors.Conflict, match=r"precondition \(u-2\) does not match"):
             store.delete(PODS, "default/web", DeleteOptions(uid="u-2"))
 
 

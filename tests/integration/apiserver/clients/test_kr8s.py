@@ -13,7 +13,6 @@ from kr8s.objects import ConfigMap, Deployment, Pod
 from tests.integration.apiserver.manifests import pod, replica_set
 from tests.integration.apiserver.serving import Live
 
-
 # It knows versions up to 1.35.
 pytestmark = pytest.mark.filterwarnings("ignore:Kubernetes version .* is not supported")
 
