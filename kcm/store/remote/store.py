@@ -383,6 +383,10 @@ def _delete_body(item: RemoteItem) -> object:
     return {name: value for name, value in body.items() if value is not None}
 
 
+# A delete is refused by its checks or by the storage, in two ways.
+_OTHER_UID = ("UID in the precondition", "UID in precondition")
+
+
 def _status(error: errors.ApiError) -> WriteStatus:
     """Returns the status with which the script of the local store would end the write."""
     match error:
@@ -390,7 +394,7 @@ def _status(error: errors.ApiError) -> WriteStatus:
             return WriteStatus.EXISTS
         case errors.NotFound():
             return WriteStatus.NOT_FOUND
-        case errors.Conflict() if "UID in precondition" in error.message:
+        case errors.Conflict() if any(words in error.message for words in _OTHER_UID):
             return WriteStatus.UID
         case errors.Conflict():
             return WriteStatus.CONFLICT
