@@ -1,6 +1,7 @@
 """Changes writes as the MutatingAdmissionPolicies that are bound to them say.
 
 Source: staging/src/k8s.io/apiserver/pkg/admission/plugin/policy/mutating, Kubernetes 1.36.
+Departure: a policy that would change the options of a connection, such as those of an exec, fails.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from typing import Any
 
 from kcm import errors
 from kcm.api.admissionregistration_v1 import (
+    CONNECT,
     IF_NEEDED,
     MutatingAdmissionPolicy,
     MutatingAdmissionPolicyBinding,
@@ -172,6 +174,8 @@ class _Mutating(PolicyRun[MutatingAdmissionPolicy, MutatingAdmissionPolicyBindin
         model = None if write.sent is not None or write.subresource == SCALE else matched.model
         try:
             change = _evaluate(mutation, evaluation, matched, model)
+            if write.operation == CONNECT:
+                raise MutationFailedError("the options of a connection cannot be changed")
             changed = patching.change_write(write, change, matched, strict=True)
             if changed is not write:
                 self._context = self._context.with_write(changed)
@@ -191,7 +195,7 @@ class _Mutating(PolicyRun[MutatingAdmissionPolicy, MutatingAdmissionPolicyBindin
 
 
 def _name_of(param: Any) -> str:
-    """Returns namespace and name of a parameter, "" without one."""
+    """Returns namespace and name of a parameter, "/" without one."""
     metadata = param.get("metadata", {}) if isinstance(param, Mapping) else {}
     return f"{metadata.get('namespace', '')}/{metadata.get('name', '')}"
 

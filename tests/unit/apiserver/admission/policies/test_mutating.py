@@ -13,9 +13,9 @@ import pytest
 from prometheus_client import CollectorRegistry
 
 from kcm.api import codec
-from kcm.api.admissionregistration_v1 import CREATE
+from kcm.api.admissionregistration_v1 import CONNECT, CREATE
 from kcm.api.apps_v1 import Deployment
-from kcm.api.core_v1 import ConfigMap
+from kcm.api.core_v1 import ConfigMap, Pod
 from kcm.api.scheme import BUILT_IN
 from kcm.apimachinery.meta_v1 import KubeObject, ObjectMeta
 from kcm.apiserver.admission.attributes import WriteAttributes
@@ -90,6 +90,15 @@ class Mutations:
         found = self._index.find(resource, "", CREATE)
         request = AdmissionRequest(caller=Caller(ADMIN, AlwaysAllow()), namespace=namespace)
         return self._mutations.admit(found, write, request, before)
+
+    def connect(self, sent: dict[str, Any]) -> WriteAttributes:
+        """Returns what becomes of an exec in the pod `p`."""
+        write = WriteAttributes(
+            CONNECT, Pod.resource, "exec", "default", "p", None, None, ADMIN, sent=sent
+        )
+        matching = self._index.find(Pod.resource, "exec", CONNECT)
+        request = AdmissionRequest(caller=Caller(ADMIN, AlwaysAllow()), namespace="default")
+        return self._mutations.admit(matching, write, request, None)[0]
 
 
 def mutate(mutation: dict[str, Any], new: KubeObject, old: KubeObject | None = None) -> Any:
@@ -320,3 +329,22 @@ def test_a_patch_that_adds_an_unknown_field_is_an_internal_error() -> None:
         "Internal error occurred: strict decoding error: unknown field "
         '"spec.template.spec.containers[1].ports[0].containerPortZ"'
     )
+
+
+@pytest.mark.parametrize("failure_policy", ["Fail", "Ignore"])
+def test_the_options_of_a_connection_are_not_changed(failure_policy: str) -> None:
+    rule = RULE | {"operations": ["CONNECT"], "resources": ["pods/exec"]}
+    constraints = {"resourceRules": [rule]}
+    changing = policy(
+        "p",
+        patch('[JSONPatch{op: "add", path: "/stdin", value: true}]'),
+        matchConstraints=constraints,
+        failurePolicy=failure_policy,
+    )
+    mutations = Mutations(changing, binding("p"))
+    sent = {"apiVersion": "v1", "kind": "PodExecOptions", "stdin": False}
+    if failure_policy == "Fail":
+        with pytest.raises(PolicyDenied, match="options of a connection"):
+            mutations.connect(sent)
+    else:
+        assert mutations.connect(sent).sent == sent
