@@ -63,9 +63,7 @@ _NAME_ATTEMPTS = 8  # the most attempts when a generated name is in use, as upst
 
 @dataclass(frozen=True)
 class Conditions:
-    """Conditions of a write on other things than its object: guards, and the fence that must be
-    held.
-    """
+    """Conditions of a write beyond its object: guards, and the fence that must be held."""
 
     guards: tuple[Guard, ...] = ()
     fence: Fence | None = None

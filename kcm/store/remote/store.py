@@ -324,11 +324,11 @@ class RemoteStore:
         match item.op:
             case "create":
                 collection = path_of(resource, obj.namespace or "")
-                response = self._client.request("POST", collection, body=_body(obj))
+                response = self._client.request("POST", collection, body=codec.to_dict(obj))
             case "update":
                 pinned = obj.with_metadata(resource_version=item.expected_rv or None)
                 whole = _path(resource, obj.key, item.subresource)
-                response = self._client.request("PUT", whole, body=_body(pinned))
+                response = self._client.request("PUT", whole, body=codec.to_dict(pinned))
             case "delete":
                 response = self._client.request("DELETE", path, body=_delete_body(item))
         body = json.loads(response)
@@ -364,10 +364,6 @@ def _decode(data: bytes | dict[str, Any], resource: Resource[Kind]) -> Kind:
 def _path(resource: Resource, key: str, subresource: str = "") -> str:
     namespace, _, name = key.rpartition("/")
     return path_of(resource, namespace, name, subresource)
-
-
-def _body(obj: KubeObject) -> object:
-    return codec.to_dict(obj)
 
 
 def _delete_body(item: RemoteItem) -> object:
