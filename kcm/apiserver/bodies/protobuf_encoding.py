@@ -9,6 +9,7 @@ import base64
 import json
 from collections.abc import Iterator, Mapping
 from datetime import datetime
+from functools import cache
 from typing import Any
 
 from google.protobuf.message import Message
@@ -64,16 +65,20 @@ def encode(value: Mapping[str, Any], message: str) -> Any:
     rest = dict(value)
     for field in table().fields[message].values():
         if field.inline:
-            names = set(_names(field.type))
-            inner = {name: rest.pop(name) for name in names & rest.keys()}
+            inner = {name: rest.pop(name) for name in _names(field.type) & rest.keys()}
             getattr(out, f"f{field.number}").CopyFrom(encode(inner, field.type))
         elif field.name in rest:
             _put(out, field, rest.pop(field.name))
     return out
 
 
-def _names(message: str) -> Iterator[str]:
-    """Yields the names in JSON of a message's fields, those of inline structs included."""
+@cache
+def _names(message: str) -> frozenset[str]:
+    """Returns the names in JSON of a message's fields, those of inline structs included."""
+    return frozenset(_list_names(message))
+
+
+def _list_names(message: str) -> Iterator[str]:
     for field in table().fields[message].values():
         if field.inline:
             yield from _names(field.type)
