@@ -101,8 +101,8 @@ def _replace_watch_prefix(path: str, query: bytes) -> tuple[str, bytes]:
     wanted = [("watch", "true")]
     if name := rest[len(collection) :]:
         wanted.append(("fieldSelector", f"metadata.name={'/'.join(name)}"))
-    found = "/".join(["", *parts[:prefix], *collection])
-    return found, b"&".join(filter(None, [urlencode(wanted).encode(), query]))
+    listed = "/".join(["", *parts[:prefix], *collection])
+    return listed, b"&".join(filter(None, [urlencode(wanted).encode(), query]))
 
 
 def truth(query: Mapping[str, str], name: str) -> bool:

@@ -81,16 +81,16 @@ class _Rewriting:
         """Returns what stands for an initializer's or a call's beginning, and where that ends."""
         if self._before == ".":
             return None
-        if found := _ESCAPE.match(self._text, at):
+        if call := _ESCAPE.match(self._text, at):
             self._open.append(("(", _ESCAPED))
             self._before = "("
-            return "(", found.end()
-        if found := _INITIALIZER.match(self._text, at):
-            name = "".join(found[0].removesuffix("{").split())
+            return "(", call.end()
+        if initializer := _INITIALIZER.match(self._text, at):
+            name = "".join(initializer[0].removesuffix("{").split())
             self._open.append(("Object", ""))
             self._before, self._at_field = "{", True
-            more = "" if _ENDS.match(self._text, found.end()) else ", "
-            return f"{{{json.dumps(_TYPE)}: dyn({json.dumps(name)}){more}", found.end()
+            more = "" if _ENDS.match(self._text, initializer.end()) else ", "
+            return f"{{{json.dumps(_TYPE)}: dyn({json.dumps(name)}){more}", initializer.end()
         return None
 
     def _keep(self, token: re.Match[str]) -> str:

@@ -80,7 +80,7 @@ class OpenApi:
         """Returns the served resources by place: a group and version, such as `api/v1` or
         `apis/apps/v1`, or a page without resources, such as `version`.
         """
-        by_place: dict[str, list[Resource]] = {page[0]: [] for page in self._pages(remote)}
+        by_place: dict[str, list[Resource]] = {page.place: [] for page in self._pages(remote)}
         for resource in self._list_described_resources(remote):
             place = f"{'apis' if resource.group else 'api'}/{resource.api_version}"
             by_place.setdefault(place, []).append(resource)
@@ -121,15 +121,15 @@ class OpenApi:
         The cache is keyed by names, not by resources, so that a removed kind's models can be freed.
         """
         resources = self._places()[place]
-        pages = [page for page in self._pages(NO_REMOTE) if page[0] == place]
-        found = _describe(pages, resources, V3)
-        components = {"schemas": found["definitions"], "parameters": found["parameters"]}
+        pages = [page for page in self._pages(NO_REMOTE) if page.place == place]
+        described = _describe(pages, resources, V3)
+        components = {"schemas": described["definitions"], "parameters": described["parameters"]}
         components = {name: section for name, section in components.items() if section}
         return json_bytes(
             {
                 "openapi": "3.0.0",
                 "info": _info(),
-                "paths": found["paths"],
+                "paths": described["paths"],
                 "components": components,
             }
         )
@@ -187,10 +187,12 @@ def _describe(
     for resource in resources:
         paths |= paths_of(resource, dialect)
     schemas = {dialect.refs + name: one for name, one in schemas_of(resources, dialect).items()}
-    found = openapi_merging.find_references(paths.values(), schemas | shared_parameters(dialect))
+    reached = openapi_merging.find_references(paths.values(), schemas | shared_parameters(dialect))
     return {"paths": dict(sorted(paths.items()))} | {
         section: {
-            ref.removeprefix(prefix): found[ref] for ref in sorted(found) if ref.startswith(prefix)
+            ref.removeprefix(prefix): reached[ref]
+            for ref in sorted(reached)
+            if ref.startswith(prefix)
         }
         for section, prefix in (("definitions", dialect.refs), ("parameters", dialect.shared))
     }

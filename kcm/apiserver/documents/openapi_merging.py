@@ -31,24 +31,24 @@ def select_paths(document: Any, prefix: str) -> dict[str, Any]:
         for name, value in _objects(document.get(section) or {}, section).items()
     }
     chosen = {path: item for path, item in paths.items() if path.startswith(prefix)}
-    found = find_references(chosen.values(), present)
-    return {"paths": chosen} | {section: _in_section(found, section) for section in _SECTIONS}
+    reached = find_references(chosen.values(), present)
+    return {"paths": chosen} | {section: _in_section(reached, section) for section in _SECTIONS}
 
 
 def find_references(values: Iterable[Any], present: Json) -> dict[str, Any]:
     """Returns what the values refer to, directly or not, by reference; `present` has everything."""
-    wanted, found = list(_list_refs(values)), dict[str, Any]()
+    wanted, reached = list(_list_refs(values)), dict[str, Any]()
     while wanted:
         ref = wanted.pop()
-        if ref in present and ref not in found:
-            found[ref] = present[ref]
+        if ref in present and ref not in reached:
+            reached[ref] = present[ref]
             wanted += _list_refs([present[ref]])
-    return found
+    return reached
 
 
-def _in_section(found: Json, section: str) -> dict[str, Any]:
+def _in_section(values: Json, section: str) -> dict[str, Any]:
     start = f"#/{section}/"
-    return {ref.removeprefix(start): one for ref, one in found.items() if ref.startswith(start)}
+    return {ref.removeprefix(start): one for ref, one in values.items() if ref.startswith(start)}
 
 
 def _objects(value: Any, what: str) -> Mapping[str, Any]:
@@ -91,7 +91,7 @@ def merge(own: dict[str, Any], pieces: Iterable[Json]) -> dict[str, Any]:
                 sections[section][free] = rename(piece[section][name])
         for path, item in piece["paths"].items():
             paths.setdefault(path, rename(item))
-    return own | {"paths": paths} | {name: found for name, found in sections.items() if found}
+    return own | {"paths": paths} | {name: one for name, one in sections.items() if one}
 
 
 def _free_name(definitions: Json, name: str, schema: Any) -> str:

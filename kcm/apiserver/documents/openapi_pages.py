@@ -6,7 +6,7 @@ Source: pkg/routes and staging/src/k8s.io/apiserver/pkg/endpoints/discovery, Kub
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from typing import Any
+from typing import Any, NamedTuple
 
 from kcm.apiserver.documents.openapi_machinery import (
     API_GROUP,
@@ -17,18 +17,27 @@ from kcm.apiserver.documents.openapi_machinery import (
 )
 from kcm.apiserver.documents.openapi_schemas import Dialect, Schema
 
-Page = tuple[str, str, str, str, str]
-"""The place of a page, its tag, the id of its operation, its description, and the schema of its
-answer, "" for a string."""
+
+class Page(NamedTuple):
+    """A page, and the operation that reads it."""
+
+    place: str  # its path, without the first slash
+    tag: str
+    operation: str  # its id
+    description: str
+    schema: str  # the name of that of the answer, "" for a string
+
 
 _ALWAYS: tuple[Page, ...] = (
-    (".well-known/openid-configuration", "WellKnown", "getServiceAccountIssuerOpenIDConfiguration",
-     "Returns the configuration of the issuer of service accounts' tokens.", ""),
-    ("api", "core", "getCoreAPIVersions", "Returns the versions of the core group.", API_VERSIONS),
-    ("apis", "apis", "getAPIVersions", "Returns the API groups.", API_GROUPS),
-    ("openid/v1/jwks", "openid", "getServiceAccountIssuerOpenIDKeyset",
-     "Returns the public keys of service accounts' tokens.", ""),
-    ("version", "version", "getCodeVersion", "Returns the version of this server.", VERSION),
+    Page(".well-known/openid-configuration", "WellKnown",
+         "getServiceAccountIssuerOpenIDConfiguration",
+         "Returns the configuration of the issuer of service accounts' tokens.", ""),
+    Page("api", "core", "getCoreAPIVersions", "Returns the versions of the core group.",
+         API_VERSIONS),
+    Page("apis", "apis", "getAPIVersions", "Returns the API groups.", API_GROUPS),
+    Page("openid/v1/jwks", "openid", "getServiceAccountIssuerOpenIDKeyset",
+         "Returns the public keys of service accounts' tokens.", ""),
+    Page("version", "version", "getCodeVersion", "Returns the version of this server.", VERSION),
 )  # fmt: skip
 
 
@@ -37,11 +46,12 @@ def list_pages(groups: Iterable[str], versions: Iterable[tuple[str, str]]) -> It
     yield from _ALWAYS
     for group in groups:
         name = f"get{camel(group)}APIGroup"
-        yield f"apis/{group}", tag(group), name, "Returns the versions of the group.", API_GROUP
+        words = "Returns the versions of the group."
+        yield Page(f"apis/{group}", tag(group), name, words, API_GROUP)
     for group, version in versions:
         place = f"apis/{group}/{version}" if group else f"api/{version}"
         name = f"get{camel(group or 'core')}{version.capitalize()}APIResources"
-        yield (
+        yield Page(
             place,
             tag(group or "core", version),
             name,
@@ -52,21 +62,20 @@ def list_pages(groups: Iterable[str], versions: Iterable[tuple[str, str]]) -> It
 
 def describe_page(page: Page, dialect: Dialect) -> dict[str, Any]:
     """Returns the path of a page with its operation."""
-    place, tagged, name, words, returns = page
-    schema: Schema = dialect.ref(returns) if returns else {"type": "string"}
-    media = "application/jwk-set+json" if place.endswith("jwks") else "application/json"
+    schema: Schema = dialect.ref(page.schema) if page.schema else {"type": "string"}
+    media = "application/jwk-set+json" if page.place.endswith("jwks") else "application/json"
     shown: Schema = {"content": {media: {"schema": schema}}}
     produces: Schema = {}
     if dialect.body_parameter:
         shown, produces = {"schema": schema}, {"produces": [media]}
     responses = {"200": {"description": "OK"} | shown, "401": {"description": "Unauthorized"}}
     operation = {
-        "operationId": name,
-        "description": words,
-        "tags": [tagged],
+        "operationId": page.operation,
+        "description": page.description,
+        "tags": [page.tag],
         "responses": responses,
     }
-    return {f"/{place}/": {"get": operation | produces}}
+    return {f"/{page.place}/": {"get": operation | produces}}
 
 
 def camel(group: str) -> str:

@@ -42,6 +42,8 @@ _PATCHES = (patches.JSON_PATCH, patches.MERGE_PATCH, patches.STRATEGIC, patches.
 _METHODS = {"create": "post", "delete": "delete", "get": "get", "patch": "patch", "update": "put"}
 _SUBRESOURCES = {"Binding": name_of(Binding), "Eviction": EVICTION, "Scale": SCALE,
                  "TokenRequest": TOKEN_REQUEST}  # fmt: skip
+# A collection is deleted as it is listed, but not watched.
+_SELECTING = tuple(name for name in LIST if name not in ("allowWatchBookmarks", "watch"))
 _UNAUTHORIZED = {"401": {"description": "Unauthorized"}}
 
 
@@ -69,7 +71,7 @@ _COLLECTION = {
     ),
     "deletecollection": _Verb(
         "delete", "deletecollection", "delete", "Deletes a collection of {}.",
-        parameters=(*DELETE, *LIST[1:9]), infix="Collection",
+        parameters=(*DELETE, *_SELECTING), infix="Collection",
     ),
 }  # fmt: skip
 _OBJECT = {

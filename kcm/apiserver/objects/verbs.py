@@ -35,7 +35,7 @@ from kcm.store.strategies import updating
 
 # Kinds whose delete responds with the object (upstream's ReturnDeletedObject), which typed clients
 # expect.
-RETURN_DELETED = frozenset(  # upstream's ReturnDeletedObject
+RETURN_DELETED = frozenset(
     {
         "persistentvolumeclaims", "persistentvolumes", "pods", "podtemplates", "resourcequotas",
         "serviceaccounts", "services", "csidrivers.storage.k8s.io", "csinodes.storage.k8s.io",

@@ -121,8 +121,8 @@ class _Check(PolicyRun[ValidatingAdmissionPolicy, ValidatingAdmissionPolicyBindi
             self._enforce(prepared, bound, result)
             for key, value in result.annotations.items():
                 values.setdefault(key, []).append(value[:_LONGEST_ANNOTATION])
-        for key, found in values.items():
-            annotation = ", ".join(dict.fromkeys(found))
+        for key, texts in values.items():
+            annotation = ", ".join(dict.fromkeys(texts))
             self._remarks.annotations.setdefault(f"{prepared.policy.name}/{key}", annotation)
 
     def _holds(self, prepared: Validating, group: PolicyGroup) -> bool:
