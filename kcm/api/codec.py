@@ -9,16 +9,16 @@ validates objects nor fills in their defaults (`kcm.kinds`).
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Iterable, Mapping
 from functools import cache
 from typing import Any, cast, overload
 
 import re2
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
-from pydantic_core import ErrorDetails, PydanticSerializationError, to_json
+from pydantic_core import PydanticSerializationError, to_json
 
 from kcm import errors
+from kcm.api.decoding_faults import MOST_FAULTS, SHOWN, describe_parts, describe_whole, find_name
 from kcm.api.scheme import Kinds, Resource
 from kcm.apimachinery.base import Model, drop_unknown, drop_unknown_within
 from kcm.apimachinery.meta_v1 import Kind, KubeObject
@@ -29,10 +29,7 @@ __all__ = ["decode", "decode_stored", "encode", "encode_stored", "load_yaml_docu
 # A number that may be beyond a float. Parsers turn the numbers of unknown fields into floats.
 # RE2 looks through a pod in a tenth of the time that Python's expressions take.
 _LARGE_NUMBER = re2.compile(rb"[0-9][eE]\+?0*[0-9]{3}|[0-9]{309}")
-_MOST_CAUSES = 20
-MOST_FAULTS = 10_000  # the most faults that are collected; each takes a kilobyte
 _SAFE_DIGITS = 300  # integers of up to that many digits fit a float
-_SHOWN = 200  # the most characters of bad input that a message shows
 
 
 class _TypeMeta(BaseModel):
@@ -225,10 +222,10 @@ def _find_resource(text: bytes, kinds: Kinds) -> Resource:
     try:
         type_meta = _TypeMeta.model_validate_json(text)
     except ValidationError as error:
-        raise _not_an_object(error) or _invalid(error.errors(), "", "") from None
+        raise describe_whole(error) or describe_parts(error.errors(), "", "") from None
     for name, value in (("Kind", type_meta.kind), ("apiVersion", type_meta.api_version)):
         if not value:
-            shown = text[:_SHOWN].decode(errors="replace")
+            shown = text[:SHOWN].decode(errors="replace")
             raise errors.BadRequest(f"Object '{name}' is missing in '{shown}'")
     return kinds.by_gvk(type_meta.api_version or "", type_meta.kind or "")
 
@@ -237,12 +234,12 @@ def _check_type_meta(obj: KubeObject, resource: Resource) -> None:
     """Fills in an empty kind and apiVersion. Raises BadRequest if one is not that of `resource`."""
     if obj.kind not in {"", resource.kind}:
         raise errors.BadRequest(
-            f"the kind in the data ({obj.kind[:_SHOWN]}) does not match "
+            f"the kind in the data ({obj.kind[:SHOWN]}) does not match "
             f"the expected kind ({resource.kind})"
         )
     if obj.api_version not in {"", resource.api_version}:
         raise errors.BadRequest(
-            f"the API version in the data ({obj.api_version[:_SHOWN]}) does not match "
+            f"the API version in the data ({obj.api_version[:SHOWN]}) does not match "
             f"the expected API version ({resource.api_version})"
         )
     obj.kind, obj.api_version = resource.kind, resource.api_version
@@ -256,7 +253,7 @@ def _decode_without_nulls(text: bytes, resource: Resource[Kind], error: Validati
     """
     if (count := error.error_count()) > MOST_FAULTS:
         raise errors.BadRequest(f"{count} values of the object do not fit its kind")
-    if (wrong := _not_an_object(error)) is not None:
+    if (wrong := describe_whole(error)) is not None:
         raise wrong from None
     faults = error.errors()
     loaded = _load(text)
@@ -266,7 +263,7 @@ def _decode_without_nulls(text: bytes, resource: Resource[Kind], error: Validati
             return resource.model.model_validate_json(slim, by_alias=True, by_name=False)
         except ValidationError as second:
             faults = second.errors()
-    raise _invalid(faults, resource.qualified_kind, _name_in(loaded))
+    raise describe_parts(faults, resource.qualified_kind, find_name(loaded))
 
 
 def _without_nulls(value: Any) -> Any:
@@ -301,7 +298,7 @@ def _refuse_constant(name: str) -> None:
 def _finite(text: str) -> float:
     number = float(text)
     if number in {float("inf"), float("-inf")}:
-        raise ValueError(f"number {text[:_SHOWN]} is out of range")
+        raise ValueError(f"number {text[:SHOWN]} is out of range")
     return number
 
 
@@ -318,108 +315,3 @@ def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
         twice = next(name for name, _ in pairs if name in seen or seen.add(name))  # type: ignore[func-returns-value]  # add returns None, so the test goes on
         raise ValueError(f'strict decoding error: duplicate field "{twice}"')
     return unique
-
-
-def _not_an_object(error: ValidationError) -> errors.BadRequest | None:
-    first = error.errors(include_url=False)[0]
-    if first["type"] == "json_invalid":
-        return errors.NotJson.because(str(first["ctx"]["error"]))
-    if not first["loc"]:
-        return errors.BadRequest(
-            f"the object is not a JSON object but {_json_type(first['input'])}"
-        )
-    return None
-
-
-def _json_type(value: Any) -> str:
-    names = {str: "a string", list: "an array", bool: "a boolean", type(None): "null"}
-    return names.get(type(value), "a number")
-
-
-_TYPE_NAMES = {
-    "string": "string",
-    "int": "integer",
-    "bool": "boolean",
-    "list": "array",
-    "dict": "object",
-    "model": "object",
-}
-
-
-def _invalid(faults: Iterable[ErrorDetails], kind: str, name: str) -> errors.WrongType:
-    first_faults = list(faults)[:_MOST_CAUSES]
-    causes = [_field_error(fault) for fault in first_faults]
-    json_words = [
-        _json_word(fault["input"]) if _is_of_type(fault) else "" for fault in first_faults
-    ]
-    return errors.WrongType(causes, json_words, kind=kind, name=name)
-
-
-def _is_of_type(fault: ErrorDetails) -> bool:
-    return fault["type"] != "value_error" and fault["type"].partition("_")[0] in _TYPE_NAMES
-
-
-_JSON_WORDS: dict[type, str] = {
-    str: "string", bool: "bool", list: "array", dict: "object", type(None): "null",
-}  # fmt: skip
-
-
-def _json_word(value: Any) -> str:
-    return _JSON_WORDS.get(type(value), "number")
-
-
-def _field_error(fault: ErrorDetails) -> errors.FieldError:
-    category, _, _ = fault["type"].partition("_")
-    if fault["type"] == "value_error":
-        detail = str(fault["ctx"]["error"])
-    elif category in _TYPE_NAMES:
-        detail = f"must be of type {_TYPE_NAMES[category]}"
-    else:
-        detail = fault["msg"].replace("Input should", "must")
-    return errors.FieldError("Invalid value", field_path(fault["loc"]), _bad_value(fault), detail)
-
-
-def _bad_value(fault: ErrorDetails) -> Any:
-    """Returns the rejected value of a fault, or the JSON of a list or dict.
-
-    Text is cut to _SHOWN characters.
-    """
-    value = fault["input"]
-    if isinstance(value, dict | list):
-        return json.dumps(value, default=str)[:_SHOWN]
-    return value[:_SHOWN] if isinstance(value, str) else value
-
-
-_MAPS = frozenset(
-    {
-        "allocatable",
-        "allocatedResources",
-        "annotations",
-        "capacity",
-        "labels",
-        "limits",
-        "matchLabels",
-        "nodeSelector",
-        "overhead",
-        "requests",
-    }
-)
-_PLAIN = re.compile(r"[A-Za-z][A-Za-z0-9]*")
-
-
-def field_path(location: Iterable[int | str]) -> str:
-    """Returns a location as upstream prints it: `spec.containers[0].resources.limits[cpu]`."""
-    path, parent = "", ""
-    for step in location:
-        if isinstance(step, int) or parent in _MAPS or not _PLAIN.fullmatch(step):
-            path += f"[{step}]"
-        else:
-            path += f".{step}" if path else step
-        parent = str(step)
-    return path
-
-
-def _name_in(loaded: Any) -> str:
-    metadata = cast("dict[str, Any]", loaded).get("metadata")
-    name = metadata.get("name") if isinstance(metadata, dict) else None
-    return name[:_SHOWN] if isinstance(name, str) else ""

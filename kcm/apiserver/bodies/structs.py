@@ -11,8 +11,8 @@ from typing import Any, TypeVar
 from pydantic import Field, ValidationError
 
 from kcm import errors
-from kcm.api.codec import MOST_FAULTS, field_path
 from kcm.api.core_v1 import ObjectReference
+from kcm.api.decoding_faults import MOST_FAULTS, field_path
 from kcm.apimachinery.base import Bool, Int32, Int64, Model
 from kcm.apimachinery.meta_v1 import ObjectMeta
 
