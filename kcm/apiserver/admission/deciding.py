@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import partial
+from typing import Generic
 
 from kcm.api.admissionregistration_v1 import DELETE
 from kcm.api.scheme import Resource
@@ -16,32 +17,51 @@ from kcm.apiextensions import conversion
 from kcm.apiserver.admission.attributes import WriteAttributes
 from kcm.apiserver.admission.index import PreparedT, RequestIndex
 from kcm.apiserver.admission.policies.admission import PolicyChecks
-from kcm.apiserver.admission.policies.index import MutatingPolicyIndex, ValidatingPolicyIndex
+from kcm.apiserver.admission.policies.index import (
+    Mutating,
+    MutatingPolicyIndex,
+    Validating,
+    ValidatingPolicyIndex,
+)
 from kcm.apiserver.admission.policies.mutating import PolicyMutations
 from kcm.apiserver.admission.request import AdmissionRequest, request_of
-from kcm.apiserver.admission.webhooks.index import WebhookIndex
+from kcm.apiserver.admission.webhooks.index import PreparedWebhook, WebhookIndex
 from kcm.apiserver.admission.webhooks.mutating import MutatingWebhooks
 from kcm.apiserver.admission.webhooks.validating import ValidatingWebhooks
 from kcm.redisio import greenlets
 from kcm.store.admission.plugin import Plugin, Write
 
 
-class MutatingAdmissionWebhook(Plugin):
+class _AskingPlugin(Plugin, Generic[PreparedT]):
+    """Asks the webhooks or policies of an index about writes."""
+
+    def __init__(self, index: RequestIndex[PreparedT]) -> None:
+        self._index = index
+
+    def decides(self, resource: Resource, subresource: str, operation: str) -> bool:
+        """Raises: StoreUnavailable while webhooks or policies are not loaded."""
+        return bool(self._index.find(resource, subresource, operation))
+
+    def _find(self, write: Write) -> tuple[AdmissionRequest | None, Sequence[PreparedT]]:
+        """Returns the request of a write, and the webhooks or policies that may match it."""
+        request = request_of(write)
+        if request is None:
+            return None, ()
+        return request, self._index.find(write.resource, write.subresource, write.operation)
+
+
+class MutatingAdmissionWebhook(_AskingPlugin[PreparedWebhook]):
     """Passes writes to mutating webhooks, which may change their objects."""
 
     name = "MutatingAdmissionWebhook"
 
     def __init__(self, index: WebhookIndex, webhooks: MutatingWebhooks) -> None:
-        self._index = index
+        super().__init__(index)
         self._webhooks = webhooks
-
-    def decides(self, resource: Resource, subresource: str, operation: str) -> bool:
-        """Raises: StoreUnavailable while webhooks are not loaded."""
-        return bool(self._index.find(resource, subresource, operation))
 
     def admit(self, write: Write) -> Write:
         """Raises: as `MutatingWebhooks.admit`."""
-        request, matching = _find(self._index, write)
+        request, matching = self._find(write)
         if request is None or not matching:
             return write
         shown = attributes_of(write, request)
@@ -50,25 +70,21 @@ class MutatingAdmissionWebhook(Plugin):
         return write.after_asking(self.name, now, changed.new, changed.sent)
 
 
-class MutatingAdmissionPolicy(Plugin):
+class MutatingAdmissionPolicy(_AskingPlugin[Mutating]):
     """Changes writes as policies say."""
 
     name = "MutatingAdmissionPolicy"
 
     def __init__(self, index: MutatingPolicyIndex, mutations: PolicyMutations) -> None:
-        self._index = index
+        super().__init__(index)
         self._mutations = mutations
 
     def handles(self, resource: str, subresource: str, operation: str) -> bool:
         return operation != DELETE  # there is nothing to change
 
-    def decides(self, resource: Resource, subresource: str, operation: str) -> bool:
-        """Raises: StoreUnavailable while policies are not loaded."""
-        return bool(self._index.find(resource, subresource, operation))
-
     def admit(self, write: Write) -> Write:
         """Raises: as `PolicyMutations.admit`."""
-        request, matching = _find(self._index, write)
+        request, matching = self._find(write)
         if request is None or not matching:
             return write
         before, shown = (write.reinvocations or {}).get(self.name), attributes_of(write, request)
@@ -78,22 +94,18 @@ class MutatingAdmissionPolicy(Plugin):
         return write.after_asking(self.name, now, changed.new, changed.sent)
 
 
-class ValidatingAdmissionPolicy(Plugin):
+class ValidatingAdmissionPolicy(_AskingPlugin[Validating]):
     """Checks writes against policies."""
 
     name = "ValidatingAdmissionPolicy"
 
     def __init__(self, index: ValidatingPolicyIndex, checks: PolicyChecks) -> None:
-        self._index = index
+        super().__init__(index)
         self._checks = checks
-
-    def decides(self, resource: Resource, subresource: str, operation: str) -> bool:
-        """Raises: StoreUnavailable while policies are not loaded."""
-        return bool(self._index.find(resource, subresource, operation))
 
     def validate(self, write: Write) -> None:
         """Raises: PolicyDenied, StoreUnavailable."""
-        request, matching = _find(self._index, write)
+        request, matching = self._find(write)
         if request is None or not matching:
             return
         shown = attributes_of(write, request)
@@ -102,34 +114,20 @@ class ValidatingAdmissionPolicy(Plugin):
         greenlets.block(conversion.carry(check))
 
 
-class ValidatingAdmissionWebhook(Plugin):
+class ValidatingAdmissionWebhook(_AskingPlugin[PreparedWebhook]):
     """Passes writes to validating webhooks, which may refuse them."""
 
     name = "ValidatingAdmissionWebhook"
 
     def __init__(self, index: WebhookIndex, webhooks: ValidatingWebhooks) -> None:
-        self._index = index
+        super().__init__(index)
         self._webhooks = webhooks
-
-    def decides(self, resource: Resource, subresource: str, operation: str) -> bool:
-        """Raises: StoreUnavailable while webhooks are not loaded."""
-        return bool(self._index.find(resource, subresource, operation))
 
     def validate(self, write: Write) -> None:
         """Raises: as `ValidatingWebhooks.validate`."""
-        request, matching = _find(self._index, write)
+        request, matching = self._find(write)
         if request is not None and matching:
             self._webhooks.validate(matching, attributes_of(write, request), request)
-
-
-def _find(
-    index: RequestIndex[PreparedT], write: Write
-) -> tuple[AdmissionRequest | None, Sequence[PreparedT]]:
-    """Returns the request of a write, and the webhooks or policies that may match it."""
-    request = request_of(write)
-    if request is None:
-        return None, ()
-    return request, index.find(write.resource, write.subresource, write.operation)
 
 
 def attributes_of(write: Write, request: AdmissionRequest) -> WriteAttributes:
