@@ -10,21 +10,8 @@ from __future__ import annotations
 
 import sys
 
-from tests.upstream import accepted, extensions, nodes, objects, values, volumes
-
-COMPARISONS = (
-    objects.compare_verdicts,
-    objects.compare_defaults,
-    objects.compare_stored,
-    nodes.compare_node_authorizer,
-    nodes.compare_node_restriction,
-    values.compare_strategic_merge,
-    values.compare_quantities,
-    values.compare_selectors,
-    volumes.compare_binder,
-    extensions.compare_definitions,
-    extensions.compare_rules,
-)
+from tests.upstream import accepted
+from tests.upstream.comparisons import COMPARISONS
 
 
 def main(arguments: list[str]) -> None:
