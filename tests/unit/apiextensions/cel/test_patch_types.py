@@ -149,3 +149,7 @@ def test_the_time_grows_with_the_length() -> None:
     assert rewrite(deep).count("dyn") == 20_000
     assert rewrite("Object" + " . a" * 50_000 + "{}").startswith("{")
     assert len(rewrite("Object . " * 3_000)) == 27_000
+    # Each of these would take years if a part could be read in more than one way.
+    assert rewrite("Object{" + " " * 10_000 + "a: 1}").endswith("1}")
+    assert rewrite("Object{" + "//" * 10_000 + "\na: 1}").endswith("1}")
+    assert rewrite('\\"""\n' * 20_000).count("\n") == 20_000

@@ -36,7 +36,9 @@ def test_what_the_library_does_not_know_is_spelled_out(text: str, spelled: str |
     assert spell_out(text) == (text if spelled is None else spelled)
 
 
-@pytest.mark.parametrize("part", ["'''\\", '"', ".validate(", "(", "//", "r'", "\\", "exists_one("])
+@pytest.mark.parametrize(
+    "part", ["'''\\", '"', ".validate(", "(", "//", "r'", "\\", "exists_one(", '\\"""\n']
+)
 def test_any_text_is_read_in_a_moment(part: str) -> None:
     began = time.thread_time()
     spell_out(".validate(" + part * 10_000)
