@@ -96,7 +96,7 @@ def in_order_of(old: Any, new: Any, schema: StructuralSchema) -> Any:
         return old
     keys = schema.list_keys if schema.list_type == "map" else ()
     places = {_identify(item, keys): place for place, item in enumerate(new)}
-    if len(old) != len(places) or any(_identify(item, keys) not in places for item in old):
+    if not len(old) == len(new) == len(places) or any(_identify(item, keys) not in places for item in old):
         return old
     ordered = sorted(old, key=lambda item: places[_identify(item, keys)])
     pairs = zip(ordered, new, strict=True)

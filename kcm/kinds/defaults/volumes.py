@@ -42,6 +42,7 @@ _REFERENCE = re.compile(
     r"(?::\w[\w.-]{0,127})?(?:@[a-zA-Z][\w+.-]*:[0-9a-fA-F]{32,})?",
     re.ASCII,
 )
+_LONGEST_IMAGE = 512  # characters of an image; longer names are no references
 HolderT = TypeVar("HolderT", Volume, PersistentVolumeSpec)
 
 
@@ -147,8 +148,12 @@ def image_tag(image: str) -> str:
     return tag or ("" if digest else "latest")
 
 
-@lru_cache(maxsize=1024)
 def pull_policy(image: str) -> str:
     """Returns the default pull policy of an image, IfNotPresent if it is no image's name."""
+    return _pull_policy(image) if len(image) <= _LONGEST_IMAGE else "IfNotPresent"
+
+
+@lru_cache(maxsize=1024)
+def _pull_policy(image: str) -> str:
     is_latest = image_tag(image) == "latest" and _REFERENCE.fullmatch(image)
     return "Always" if is_latest else "IfNotPresent"

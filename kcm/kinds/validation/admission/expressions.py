@@ -45,7 +45,7 @@ def expression(
             return [invalid(path, text, f"compilation failed: undefined field '{name}'")]
     kind = compiled.type
     if compiled.uses:
-        kind, error = find_type(spell(text, scope), scope.names, variables)
+        kind, error = _find_type(text, scope, compiled.uses, variables)
         if error:
             return [invalid(path, text, f"compilation failed: {error}")]
     if types and kind not in types:
@@ -60,7 +60,15 @@ def type_of(text: str, scope: Scope, variables: Mapping[str, str]) -> str:
     compiled = compile_expression(text, scope)
     if not compiled.uses or compiled.error:
         return compiled.type or "DYN"
-    return find_type(text, scope.names, variables)[0] or "DYN"
+    return _find_type(text, scope, compiled.uses, variables)[0] or "DYN"
+
+
+def _find_type(
+    text: str, scope: Scope, uses: Iterable[str], variables: Mapping[str, str]
+) -> tuple[str, str]:
+    """Returns what `find_type` does, with the variables that the expression uses alone."""
+    used = {name: variables[name] for name in sorted(uses) if name in variables}
+    return find_type(spell(text, scope), scope.names, used)
 
 
 def match_conditions(

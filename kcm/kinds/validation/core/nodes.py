@@ -81,14 +81,15 @@ def _avoided_pods(annotations: Mapping[str, str]) -> Faults:
     try:
         entries = json.loads(text).get("preferAvoidPods") or []
         controllers = [(entry.get("podSignature") or {}).get("podController") for entry in entries]
-    except (ValueError, AttributeError) as error:
+        named = [one.get("controller") if one else None for one in controllers]
+    except (ValueError, TypeError, AttributeError, RecursionError) as error:
         return [invalid("metadata.annotations.AvoidPods", _AVOID_PODS, str(error))]
     faults: Faults = []
-    for index, controller in enumerate(controllers):
+    for index, (controller, is_controller) in enumerate(zip(controllers, named, strict=True)):
         path = f"metadata.annotations.{_AVOID_PODS}[{index}].PodSignature"
         if not controller:
             faults.append(required(path))
-        elif not controller.get("controller"):
+        elif not is_controller:
             where = f"{path}.PodController.Controller"
             faults.append(invalid(where, False, "must point to a controller"))
     return faults

@@ -291,3 +291,15 @@ def test_numbers_of_different_types_are_compared() -> None:
     schema = build_schema({"rule": "self.a < 1.5 && 15 > 10.0"}, a=WHOLE)
     assert not list_broken_rules(schema, {"a": 1})
     assert list_broken_rules(schema, {"a": 2})
+
+
+def test_an_update_that_repeats_an_item_is_compared_as_it_is() -> None:
+    items = struct(k=TEXT) | {"required": ["k"]}
+    keyed = {
+        "type": "array",
+        "items": items,
+        "x-kubernetes-list-type": "map",
+        "x-kubernetes-list-map-keys": ["k"],
+    }
+    schema = build_schema({"rule": "size(oldSelf.l) == 1"}, l=keyed)
+    assert list_broken_rules(schema, {"l": [{"k": "a"}, {"k": "a"}]}, {"l": [{"k": "a"}]}) == []

@@ -79,6 +79,16 @@ def condition(name: str = "a", expression: str = "true") -> dict[str, Any]:
         ({"matchConditions": [condition(f"a{n}") for n in range(65)]}, "Too many: 65: must have"),
         ({"variables": [condition("a", "1")]}, ""),
         ({"variables": [condition("a b", "1")]}, "name is not a valid CEL identifier"),
+        (
+            {
+                "variables": [
+                    condition("a-b", "1"),
+                    condition("c", "1"),
+                    condition("d", "variables.c"),
+                ]
+            },
+            "name is not a valid CEL identifier",
+        ),
         ({"variables": [condition("in", "1")]}, "name is not a valid CEL identifier"),
         ({"variables": [condition("a", "1"), condition("a", "2")]}, "variables[1].name: Duplicate"),
         ({"variables": [condition("a", "(")]}, "variables[0].expression: Invalid value"),

@@ -124,6 +124,9 @@ def test_declared_features_are_sorted_names(features: list[str], fault: str) -> 
             "[0].PodSignature.PodController.Controller: Invalid value: false",
         ),
         ("{", "AvoidPods: Invalid value"),
+        ('{"preferAvoidPods": 5}', "AvoidPods: Invalid value"),
+        ('{"preferAvoidPods": [{"podSignature": {"podController": "x"}}]}', "AvoidPods: Invalid"),
+        ("[" * 100_000, "AvoidPods: Invalid value"),
     ],
 )
 def test_pods_that_a_node_avoids_have_a_controller(text: str, fault: str) -> None:
