@@ -22,6 +22,11 @@ def is_for_pods(name: str) -> bool:
     return name in _FOR_PODS or name.startswith(HUGE_PAGES)
 
 
+def is_native(name: str) -> bool:
+    """Reports whether a resource is one of Kubernetes, not of a vendor."""
+    return "/" not in name or "kubernetes.io/" in name
+
+
 def list_pod_level(spec: PodSpec, part: Part) -> ResourceList:
     """Returns what the pod as a whole asks for, beside its containers."""
     given: ResourceList | None = getattr(spec.resources, part, None)
@@ -56,18 +61,20 @@ def sum_containers(spec: PodSpec, part: Part) -> ResourceList:
     """
     running: ResourceList = {}
     for container in spec.containers:
-        running = add_amounts(running, _read(container, part))
+        _add(running, _read(container, part))
     sidecars: ResourceList = {}
     peak: ResourceList = {}
     for container in spec.init_containers or ():
         needs = _read(container, part)
         if container.restart_policy == "Always":
-            running, sidecars = add_amounts(running, needs), add_amounts(sidecars, needs)
-            needs = sidecars
+            _add(running, needs)
+            _add(sidecars, needs)
+            needs = {name: sidecars[name] for name in needs}
         else:
-            needs = add_amounts(needs, sidecars)
-        peak = _larger(peak, needs)
-    return _larger(running, peak)
+            needs = {n: a + sidecars[n] if n in sidecars else a for n, a in needs.items()}
+        _raise(peak, needs)
+    _raise(running, peak)
+    return running
 
 
 def _read(container: Container, part: Part) -> Mapping[str, Quantity]:
@@ -75,5 +82,13 @@ def _read(container: Container, part: Part) -> Mapping[str, Quantity]:
     return given or {}
 
 
-def _larger(left: Mapping[str, Quantity], right: Mapping[str, Quantity]) -> ResourceList:
-    return {**left, **{n: max(a, left.get(n, a)) for n, a in right.items()}}
+def _add(total: ResourceList, more: Mapping[str, Quantity]) -> None:
+    """Adds amounts to a total."""
+    for name, amount in more.items():
+        total[name] = total[name] + amount if name in total else amount
+
+
+def _raise(least: ResourceList, to: Mapping[str, Quantity]) -> None:
+    """Raises amounts to others that are larger."""
+    for name, amount in to.items():
+        least[name] = max(amount, least.get(name, amount))

@@ -45,11 +45,12 @@ def check(schema: Json, path: str) -> Iterator[FieldError]:
         detail = "must be object if parent array's x-kubernetes-list-type is map"
         yield invalid(f"{path}.items.type", items.get("type"), detail)
     known = items.get("properties") or {}
+    needed = frozenset(items.get("required") or ())
     for index, key in enumerate(keys):
         if key not in known:
             detail = "entries must all be names of item properties"
             yield invalid(f"{where}[{index}]", key, detail)
-        elif key not in (items.get("required") or ()) and "default" not in known[key]:
+        elif key not in needed and "default" not in known[key]:
             detail = (
                 "this property is in x-kubernetes-list-map-keys, so it must have a default or "
                 "be a required property"

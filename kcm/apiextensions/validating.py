@@ -30,7 +30,7 @@ def validate(value: Any, schema: Json, path: str = "") -> Faults:
 
     `path` is the path of the value in its object.
     """
-    return collect_tentative(_value(value, schema, path))
+    return collect_tentative(lambda: _value(value, schema, path))
 
 
 def _value(value: Any, schema: Json, path: str) -> Iterator[FieldError]:

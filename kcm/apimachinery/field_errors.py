@@ -48,14 +48,14 @@ def collect(check: Callable[[], Faults]) -> Faults:
         _collected.reset(before)
 
 
-def collect_tentative(check: Iterable[FieldError]) -> Faults:
+def collect_tentative(check: Callable[[], Iterable[FieldError]]) -> Faults:
     """Returns faults that may not count in the end, such as those of one schema of `anyOf`.
 
     They do not count for the limit of `collect`.
     """
     before = _collected.set(None)
     try:
-        return list(islice(check, MOST))
+        return list(islice(check(), MOST))
     finally:
         _collected.reset(before)
 

@@ -96,7 +96,8 @@ def in_order_of(old: Any, new: Any, schema: StructuralSchema) -> Any:
         return old
     keys = schema.list_keys if schema.list_type == "map" else ()
     places = {_identify(item, keys): place for place, item in enumerate(new)}
-    if not len(old) == len(new) == len(places) or any(_identify(item, keys) not in places for item in old):
+    is_unlike = any(_identify(item, keys) not in places for item in old)
+    if is_unlike or not len(old) == len(new) == len(places):
         return old
     ordered = sorted(old, key=lambda item: places[_identify(item, keys)])
     pairs = zip(ordered, new, strict=True)

@@ -12,7 +12,7 @@ from datetime import datetime
 from kcm.api.core_v1 import Container, Pod, ScopedResourceSelectorRequirement
 from kcm.api.core_v1.affinity import Affinity, PodAffinityTerm
 from kcm.api.pod_qos import BEST_EFFORT, compute_qos_class
-from kcm.api.pod_resources import HUGE_PAGES, has_pod_level, limits_of, requests_of
+from kcm.api.pod_resources import HUGE_PAGES, has_pod_level, is_native, limits_of, requests_of
 from kcm.apimachinery.labels import Requirement
 from kcm.apimachinery.meta_v1 import shift_time
 from kcm.apimachinery.quantity import ResourceList
@@ -34,7 +34,7 @@ def tracks(name: str) -> bool:
     """Reports whether a quota's resource of this name applies to pods."""
     if name in _NAMES or name.startswith((HUGE_PAGES, f"requests.{HUGE_PAGES}")):
         return True
-    return name.startswith("requests.") and not _is_native(name)
+    return name.startswith("requests.") and not is_native(name)
 
 
 def usage(pod: Pod, now: datetime) -> ResourceList:
@@ -77,16 +77,12 @@ def _compute_usage(requests: Amounts, limits: Amounts) -> ResourceList:
     for name, amount in requests.items():
         if name in _COMPUTE or name.startswith(HUGE_PAGES):
             usage_by_name[name] = usage_by_name[f"requests.{name}"] = amount
-        elif not _is_native(name):
+        elif not is_native(name):
             usage_by_name[f"requests.{name}"] = amount
     for name in _COMPUTE:
         if name in limits:
             usage_by_name[f"limits.{name}"] = limits[name]
     return usage_by_name
-
-
-def _is_native(name: str) -> bool:
-    return "/" not in name or "kubernetes.io/" in name
 
 
 # --- what a quota demands of every container

@@ -6,7 +6,7 @@ Kubernetes 1.33.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
 from kcm.api.apiextensions_v1 import (
     CustomResourceDefinition,
@@ -142,10 +142,8 @@ def _unlike_stored(faults: Faults, old: CustomResourceDefinition | None) -> Faul
     if old is None or not faults:
         return faults
 
-    def find_old() -> Iterator[FieldError]:
-        yield from _versions(old.spec.versions)
-
-    stored = {_kind_of(fault) for fault in field_errors.collect_tentative(find_old())}
+    before = old.spec.versions
+    stored = {_kind_of(one) for one in field_errors.collect_tentative(lambda: _versions(before))}
     return [f for f in faults if f.type == "Too many" or _kind_of(f) not in stored]
 
 

@@ -69,10 +69,12 @@ def status_update(new: PodDisruptionBudget, old: PodDisruptionBudget) -> Faults:
 def conditions(given: list[Condition], path: str) -> Faults:
     """Checks conditions of the form that newer kinds share."""
     faults: Faults = []
+    seen: set[str] = set()
     for index, condition in enumerate(given):
         where = f"{path}[{index}]"
-        if any(condition.type == other.type for other in given[:index]):
+        if condition.type in seen:
             faults.append(duplicate(f"{where}.type", condition.type))
+        seen.add(condition.type)
         faults += _condition(condition, where)
     return faults
 

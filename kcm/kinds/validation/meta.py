@@ -204,7 +204,7 @@ def _standard_finalizers(obj: KubeObject, old: KubeObject | None = None) -> Faul
     """
     if not obj.metadata.finalizers or isinstance(obj, CustomObject | CustomResourceDefinition):
         return []
-    stored = (old.metadata.finalizers if old is not None else None) or ()
+    stored = frozenset((old.metadata.finalizers if old is not None else None) or ())
     return [
         fault
         for index, name in enumerate(obj.metadata.finalizers)

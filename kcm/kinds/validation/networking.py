@@ -29,6 +29,7 @@ from kcm.api.networking_v1 import (
 from kcm.apimachinery import names
 from kcm.apimachinery.field_errors import (
     Faults,
+    collect_tentative,
     forbidden,
     invalid,
     invalid_all,
@@ -178,7 +179,7 @@ def update_ingress(new: Ingress, old: Ingress) -> Faults:
 
 def update_ingress_status(new: Ingress, old: Ingress) -> Faults:
     faults = meta.metadata_update(new, old)
-    stored = [entry.ip for entry in old.status.load_balancer.ingress or () if entry.ip]
+    stored = {entry.ip for entry in old.status.load_balancer.ingress or () if entry.ip}
     for index, entry in enumerate(new.status.load_balancer.ingress or ()):
         where = f"status.loadBalancer.ingress[{index}]"
         if entry.ip:
@@ -204,7 +205,7 @@ class _OldFaults:
         wildcard = [rule for rule in spec.rules or () if rule.host and "*" in rule.host]
         return cls(
             any(names.subdomain_faults(name) for name in named),
-            any(_paths(r, "") for r in wildcard),
+            bool(collect_tentative(lambda: (one for rule in wildcard for one in _paths(rule, "")))),
         )
 
 

@@ -13,6 +13,7 @@ from kcm.api.core_v1 import (
     PersistentVolumeClaimStatus,
 )
 from kcm.api.core_v1.references import TypedLocalObjectReference, TypedObjectReference
+from kcm.api.pod_resources import is_native
 from kcm.apimachinery import names
 from kcm.apimachinery.field_errors import (
     NOT_NEGATIVE,
@@ -153,8 +154,9 @@ def _allocation(status: PersistentVolumeClaimStatus) -> Faults:
 def _resource(name: str, path: str) -> Faults:
     if wrong := invalid_all(path, name, names.qualified_name_faults(name)):
         return wrong
-    native = "/" not in name or "kubernetes.io/" in name
-    return [not_supported(path, name, ("storage",))] if native and name != "storage" else []
+    return (
+        [not_supported(path, name, ("storage",))] if is_native(name) and name != "storage" else []
+    )
 
 
 def claim_spec(

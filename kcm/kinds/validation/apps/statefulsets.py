@@ -17,6 +17,7 @@ from kcm.api.core_v1.volume_sources import PersistentVolumeClaimVolumeSource
 from kcm.apimachinery import names
 from kcm.apimachinery.field_errors import (
     Faults,
+    collect_tentative,
     forbidden,
     invalid,
     invalid_all,
@@ -65,7 +66,8 @@ def create(stateful_set: StatefulSet) -> Faults:
 
 
 def update(new: StatefulSet, old: StatefulSet) -> Faults:
-    faults = meta.metadata_update(new, old) + _spec(new.spec, whole=not _spec(old.spec))
+    was_sound = not collect_tentative(lambda: _spec(old.spec))
+    faults = meta.metadata_update(new, old) + _spec(new.spec, whole=was_sound)
     fixed = {field: getattr(old.spec, field) for field in _CHANGEABLE}
     if new.spec.replace(**fixed) != old.spec:
         faults.append(forbidden("spec", _FIXED))

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from kcm.api.core_v1 import LimitRange, LimitRangeItem
+from kcm.api.pod_resources import is_native
 from kcm.apimachinery import names
 from kcm.apimachinery.field_errors import (
     Faults,
@@ -19,7 +20,7 @@ from kcm.apimachinery.field_errors import (
 )
 from kcm.apimachinery.quantity import Quantity
 from kcm.kinds.validation import meta
-from kcm.kinds.validation.podspec.resources import is_native, resource_name
+from kcm.kinds.validation.podspec.resources import resource_name
 
 _TYPES = ("Pod", "Container", "PersistentVolumeClaim")
 _LISTS = {

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from kcm.api.core_v1 import ResourceQuota, ResourceQuotaSpec, ScopedResourceSelectorRequirement
+from kcm.api.pod_resources import is_native
 from kcm.apimachinery import names
 from kcm.apimachinery.field_errors import (
     IMMUTABLE,
@@ -19,7 +20,6 @@ from kcm.apimachinery.field_errors import (
 )
 from kcm.apimachinery.quantity import ResourceList
 from kcm.kinds.validation import meta
-from kcm.kinds.validation.podspec.resources import is_native
 
 _COUNTED = {
     *("pods", "resourcequotas", "services", "services.nodeports", "services.loadbalancers"),

@@ -125,9 +125,9 @@ def _of_their_families(cluster_ips: list[str], families: list[str], path: str) -
 
 def external_ips(spec: ServiceSpec, stored: ServiceSpec) -> Faults:
     faults: Faults = []
+    before = frozenset(stored.external_ips or ())
     for index, ip in enumerate(spec.external_ips or ()):
         path = f"spec.externalIPs[{index}]"
-        before = stored.external_ips or ()
         faults += addresses.address(ip, path, before) or addresses.not_special(ip, path)
     return faults
 
@@ -137,7 +137,7 @@ def source_ranges(service: Service, old: Service | None) -> Faults:
     spec, annotation = service.spec, service.annotations.get(_RANGES_ANNOTATION)
     if spec.load_balancer_source_ranges:
         path = "spec.LoadBalancerSourceRanges"  # as in upstream's messages
-        stored = [text.strip() for text in (old and old.spec.load_balancer_source_ranges) or ()]
+        stored = {text.strip() for text in (old and old.spec.load_balancer_source_ranges) or ()}
         return _not_for_type(spec, path) + [
             fault
             for index, text in enumerate(spec.load_balancer_source_ranges)

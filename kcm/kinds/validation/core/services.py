@@ -64,7 +64,7 @@ def update(new: Service, old: Service) -> Faults:
 
 def status_update(new: Service, old: Service) -> Faults:
     faults = meta.metadata_update(new, old)
-    stored = [ingress.ip for ingress in old.status.load_balancer.ingress or () if ingress.ip]
+    stored = {ingress.ip for ingress in old.status.load_balancer.ingress or () if ingress.ip}
     for index, ingress in enumerate(new.status.load_balancer.ingress or ()):
         path = f"status.loadBalancer.ingress[{index}]"
         if ingress.ip:

@@ -82,14 +82,18 @@ def _reservations(new: ResourceClaim, before: ResourceClaimStatus, path: str) ->
     status = new.status
     if status.allocation is None:
         return [forbidden(path, "may not be specified when `allocated` is not set")]
-    known = before.reserved_for or ()
-    if new.deleting and any(one not in known for one in status.reserved_for or ()):
+    known = {_key(one) for one in before.reserved_for or ()}
+    if new.deleting and any(_key(one) not in known for one in status.reserved_for or ()):
         detail = (
             "new entries may not be added while `deallocationRequested` or `deletionTimestamp` are "
             "set"
         )
         return [forbidden(path, detail)]
     return []
+
+
+def _key(consumer: ResourceClaimConsumerReference) -> tuple[str | None, ...]:
+    return consumer.api_group, consumer.resource, consumer.name, consumer.uid
 
 
 def _consumer(reference: ResourceClaimConsumerReference, path: str) -> Faults:

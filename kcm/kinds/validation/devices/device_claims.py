@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
 
+from kcm.api.pod_resources import is_native
 from kcm.api.resource_v1 import DeviceClass, ResourceClaim, ResourceClaimSpec, ResourceClaimTemplate
 from kcm.api.resource_v1.claims import DeviceClassConfiguration
 from kcm.api.resource_v1.requests import (
@@ -41,7 +42,6 @@ from kcm.kinds.validation.devices.parts import (
     label_name,
     label_value,
 )
-from kcm.kinds.validation.podspec.resources import is_native
 
 MOST = 32  # requests, constraints, configurations, selectors
 _MOST_ALTERNATIVES = 8

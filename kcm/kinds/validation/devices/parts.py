@@ -50,12 +50,10 @@ def each(
         return [too_many(path, len(present), most)]
     faults = [fault for at, item in enumerate(present) for fault in check(item, f"{path}[{at}]")]
     seen: set[Hashable] = set()
-    for at, item in enumerate(present if key else ()):
-        assert key is not None  # there are items only with a key
-        found = key(item)
-        if found in seen:
-            faults.append(duplicate(f"{path}[{at}]", found))
-        seen.add(found)
+    for at, identity in enumerate(map(key, present) if key is not None else ()):
+        if identity in seen:
+            faults.append(duplicate(f"{path}[{at}]", identity))
+        seen.add(identity)
     return faults
 
 
@@ -126,7 +124,7 @@ def json_object(value: Any, path: str, most: int) -> Faults:
     """Checks JSON for a driver: an object of at most so many bytes."""
     if value is None:
         return [required(path)]
-    if len(json.dumps(value, separators=(",", ":")).encode()) > most:
+    if len(json.dumps(value, separators=(",", ":"), ensure_ascii=False).encode()) > most:
         return [too_long(path, most)]
     if not isinstance(value, dict):
         return [invalid(path, "<value omitted>", "must be a valid JSON object")]
@@ -149,8 +147,9 @@ def binding_conditions(good: Sequence[str], bad: Sequence[str], path: str) -> Fa
         *each(good, ready, meta.label_key, most=_MOST_CONDITIONS, key=str),
         *each(bad, failed, meta.label_key, most=_MOST_CONDITIONS, key=str),
     ]
+    awaited = frozenset(good)
     for index, condition in enumerate(bad):
-        if condition in good:
+        if condition in awaited:
             detail = "bindingFailureConditions must not overlap with bindingConditions"
             faults.append(invalid(f"{failed}[{index}]", condition, detail))
     if bad and not good:

@@ -26,7 +26,8 @@ from kcm.apimachinery.field_errors import (
     not_found,
     required,
 )
-from kcm.errors import FieldError
+
+_MOST_SHOWN = 16  # names in a message
 
 
 def pod_claims(claims: Iterable[PodResourceClaim], path: str) -> Faults:
@@ -70,7 +71,9 @@ def container_claims(
 ) -> Faults:
     """Checks that a container uses claims of the pod, and each of them, or request, once."""
     faults: Faults = []
+    unknown = _describe_choice(pod_names)
     used: set[tuple[str, str]] = set()
+    used_names: set[str] = set()
     for index, claim in enumerate(claims):
         where = f"{path}[{index}]"
         name, request = claim.name, claim.request or ""
@@ -79,19 +82,21 @@ def container_claims(
             continue
         if request:
             faults += invalid_all(f"{where}.request", request, names.label_faults(request))
-        if (name, "") in used or (not request and any(one == name for one, _ in used)):
+        if (name, "") in used or (not request and name in used_names):
             faults.append(duplicate(where, name))
         elif (name, request) in used:
             faults.append(duplicate(where, f"{name}/{request}"))
         used.add((name, request))
+        used_names.add(name)
         if name not in pod_names:
-            faults.append(_unknown(where, name, pod_names))
+            faults.append(not_found(where, name, unknown))
     return faults
 
 
-def _unknown(path: str, name: str, pod_names: Collection[str]) -> FieldError:
-    rest = f": {', '.join(sorted(pod_names))}" if pod_names else " which is empty"
-    return not_found(path, name, f"must be one of the names in pod.spec.resourceClaims{rest}")
+def _describe_choice(pod_names: Collection[str]) -> str:
+    shown = sorted(pod_names)[:_MOST_SHOWN]
+    rest = f": {', '.join(shown)}" if shown else " which is empty"
+    return f"must be one of the names in pod.spec.resourceClaims{rest}"
 
 
 def claim_statuses(
@@ -125,15 +130,17 @@ def extended_claim_status(
         faults.append(required(where, "at least one request mapping is required"))
     containers = [*(spec.init_containers or ()), *spec.containers]
     requested = {container.name: container.resources.requests or {} for container in containers}
-    mappings = status.request_mappings or []
-    for index, mapping in enumerate(mappings):
+    seen: set[tuple[str, str, str]] = set()
+    for index, mapping in enumerate(status.request_mappings or ()):
+        identity = mapping.container_name, mapping.resource_name, mapping.request_name
         faults += _mapping(mapping, requested, f"{where}[{index}]")
-        if mapping in mappings[:index]:
+        if identity in seen:
             faults += [
                 duplicate(f"{where}[{index}].containerName", mapping.container_name),
                 duplicate(f"{where}[{index}].resourceName", mapping.resource_name),
                 duplicate(f"{where}[{index}].requestName", mapping.request_name),
             ]
+        seen.add(identity)
         complaints = names.label_faults(mapping.request_name)
         faults += invalid_all(f"{path}.requestName", mapping.request_name, complaints)
     if not name:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from kcm.api.core_v1 import PodSpec, ResourceRequirements
 from kcm.api.pod_resources import HUGE_PAGES, is_for_pods, sum_containers
 from kcm.apimachinery.field_errors import Faults, forbidden, invalid, not_supported
-from kcm.apimachinery.quantity import Quantity, ResourceList
+from kcm.apimachinery.quantity import ResourceList
 from kcm.kinds.validation.podspec.resources import requirements, resource_name
 
 _NAMES = ("cpu", "hugepages-", "memory")
@@ -60,13 +60,8 @@ def _at_least_of_containers(spec: PodSpec, whole: ResourceRequirements, path: st
 
 def _below(whole: ResourceList, containers: ResourceList, path: str, part: str) -> Faults:
     detail = f"must be greater than or equal to aggregate container {part} of"
-
-    def fault(name: str, amount: Quantity) -> Faults:
-        return [invalid(f"{path}[{name}]", str(amount), f"{detail} {containers[name]}")]
-
     return [
-        found
+        invalid(f"{path}[{name}]", str(amount), f"{detail} {containers[name]}")
         for name, amount in whole.items()
         if name in containers and containers[name] > amount
-        for found in fault(name, amount)
     ]

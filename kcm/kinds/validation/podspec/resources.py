@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable
 
 from kcm.api.core_v1 import ResourceRequirements
 from kcm.api.core_v1.containers import ContainerResizePolicy
+from kcm.api.pod_resources import is_native
 from kcm.apimachinery.field_errors import (
     NOT_NEGATIVE,
     Faults,
@@ -25,7 +26,6 @@ from kcm.kinds.validation.meta import label_key
 _IN_CONTAINERS = frozenset({"cpu", "memory", "ephemeral-storage"})
 _STANDARD = _IN_CONTAINERS | {"storage", "pods", "services", "secrets", "configmaps"}
 _HUGE_PAGES = "hugepages-"
-_NATIVE_DOMAIN = "kubernetes.io/"
 _EXTENDED_DETAIL = "doesn't follow extended resource name standard"
 _RESIZABLE = ("cpu", "memory")
 _RESIZE_POLICIES = ("NotRequired", "RestartContainer")
@@ -94,11 +94,6 @@ def _within_limit(name: str, amount: Quantity, limits: ResourceList, path: str) 
         detail = f"must be less than or equal to {name} limit of {limit}"
         return [invalid(f"{path}.requests", str(amount), detail)]
     return []
-
-
-def is_native(name: str) -> bool:
-    """Reports whether a resource is one of Kubernetes, not of a vendor."""
-    return "/" not in name or _NATIVE_DOMAIN in name
 
 
 def resource_name(name: str, path: str, *, in_container: bool = True) -> Faults:

@@ -173,12 +173,13 @@ def _app_armor(profile: AppArmorProfile | None, path: str) -> Faults:
 def profile_annotations(annotations: Mapping[str, str], spec: PodSpec, path: str) -> Faults:
     """Checks the annotations with profiles of seccomp and AppArmor, which fields have replaced."""
     faults: Faults = []
+    containers = {container.name for container, _ in _all_containers(spec, "")}
     for key, text in annotations.items():
         if key == _SECCOMP_OF_POD or key.startswith(_SECCOMP):
             faults += _seccomp_text(text, f"{path}.{key}")
         elif key.startswith(app_armor.ANNOTATION):
             name, where = key.removeprefix(app_armor.ANNOTATION), f"{path}[{key}]"
-            if name not in {container.name for container, _ in _all_containers(spec, "")}:
+            if name not in containers:
                 faults.append(invalid(where, name, "container not found"))
             valid = ("", *app_armor.TEXTS.values())
             if text not in valid and not text.startswith(app_armor.LOCALHOST):

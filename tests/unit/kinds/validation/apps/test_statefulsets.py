@@ -133,3 +133,11 @@ def test_the_status(status: dict[str, Any], expected: list[str]) -> None:
     old = old.with_metadata(resource_version="1", uid="u")
     new = old.with_status(sample(SETS, status=status).status)
     assert validate_changed_status(new, old) == expected
+
+
+def test_the_faults_of_pods_that_were_stored_with_them_are_not_told() -> None:
+    containers = [{"name": f"C{number}", "image": "i"} for number in range(2000)]
+    old = sample(SETS)
+    template = {"metadata": {"labels": old.spec.template.metadata.labels}}
+    faulty = with_spec(SETS, template=template | {"spec": {"containers": containers}})
+    assert validate_changed(faulty.with_spec(faulty.spec.replace(replicas=3)), faulty) == []

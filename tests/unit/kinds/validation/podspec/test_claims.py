@@ -71,3 +71,10 @@ def test_statuses_are_of_claims_of_the_pod() -> None:
         "s[1].name",
         "s[2].name",
     ]
+
+
+def test_a_message_names_some_of_many_claims() -> None:
+    claims = [{"name": f"c{number:05}", "resourceClaimName": "mine"} for number in range(10_000)]
+    containers = [{"name": "c", "image": "i", "resources": {"claims": [{"name": "other"}]}}]
+    (fault,) = of_spec(resourceClaims=claims, containers=containers)
+    assert fault.endswith(", c00014, c00015")
