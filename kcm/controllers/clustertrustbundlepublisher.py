@@ -3,7 +3,7 @@
 The bundle of the signer `kubernetes.io/kube-apiserver-serving` has the certificates of
 `--root-ca-file`, and its name their hash. Other bundles of this signer are deleted.
 
-Upstream runs it behind the feature gate ClusterTrustBundle (beta, off by default in 1.33); here it
+Upstream runs it behind the feature gate ClusterTrustBundle (beta, off by default); here it
 runs wherever `--root-ca-file` is set. Pods cannot mount bundles: the field `clusterTrustBundle` of
 projected volumes is dropped, as upstream without its gate ClusterTrustBundleProjection.
 

@@ -84,5 +84,5 @@ def _render_table(
 
 
 def _sig_of(spec: str) -> str:
-    found = _SIG.match(spec)
-    return found[1] if found else "others"
+    sig = _SIG.match(spec)
+    return sig[1] if sig else "others"

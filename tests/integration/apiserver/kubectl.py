@@ -12,7 +12,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-VERSIONS = ("1.27", "1.33")  # oldest and newest that are supported
+VERSIONS = ("1.27", "1.33")  # oldest and newest that are tested
 
 
 def find(version: str) -> str | None:

@@ -1,7 +1,7 @@
 from __future__ import annotations
 
-from tools.conformance.page import describe, render
-from tools.conformance.results import COLUMNS, Results
+from tools.conformance.page import describe, find_reason, render
+from tools.conformance.results import COLUMNS, Results, read
 
 PASSING = "[sig-apps] Job should run a job to completion [Conformance]"
 FAILING = "[sig-api-machinery] Watchers a | b <c> [Conformance]"
@@ -27,3 +27,11 @@ def test_the_page_has_the_sums_and_a_table_for_each_group() -> None:
     assert text.index("## sig-api-machinery") < text.index("## sig-apps")
     assert r"| Watchers a \| b &lt;c> | **failed** |" in text
     assert "| Job should run a job to completion | passed |" in text
+
+
+def test_no_spec_that_passes_has_a_reason_why_it_cannot_run() -> None:
+    kept = read("simulated")
+    assert kept is not None
+    passing = [spec for spec, result in kept.specs.items() if result == "passed"]
+    assert passing
+    assert [spec for spec in passing if find_reason("simulated", spec)] == []
