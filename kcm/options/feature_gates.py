@@ -26,10 +26,9 @@ _VALUES = {"true": True, "false": False}
 
 @dataclass(frozen=True)
 class FeatureGate:
-    """A gate of Kubernetes: its default, its stage such as Beta, and whether it can be set."""
+    """A gate of Kubernetes: its default, and whether it cannot be set."""
 
     default: bool
-    stage: str
     locked: bool
 
 
@@ -39,8 +38,7 @@ def list_gates() -> Mapping[str, FeatureGate]:
     text = resources.files(__package__).joinpath("feature_gates.txt").read_text("utf-8")
     rows = (line.split() for line in text.splitlines())
     return {
-        name: FeatureGate(default == "on", stage, bool(locked))
-        for name, default, stage, *locked in rows
+        name: FeatureGate(default == "on", bool(locked)) for name, default, _stage, *locked in rows
     }
 
 

@@ -20,6 +20,7 @@ _KINDS = {
 def compare_binder() -> Differences:
     """Returns where a sync leaves other objects, Events or errors.
 
+    As by upstream's tests, Events of cases that want none are not compared.
     Cases that call functions of their own or of plugins in the tree are left out, as are those
     whose volume is missing in the cache.
     """

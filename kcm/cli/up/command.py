@@ -185,9 +185,8 @@ def up(
     )
     access.check()
     options = UpOptions(
-        redis_port, flower_port, workers, concurrency, pool, health_port, api_port, access=access
-    )
-    options = replace(options, local_storage_class=local_storage_class)
+        redis_port, flower_port, workers, concurrency, pool, health_port, api_port,
+        access=access, local_storage_class=local_storage_class)  # fmt: skip
     options = with_nodes(options, nodes_count, nodes_stages, short_times=demo)
     if kubelet:
         options = with_real_node(options, short_times=demo)

@@ -5,10 +5,8 @@ Source: pkg/apis/resource/validation/validation.go, Kubernetes 1.36.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 
-from kcm.api.core_v1.affinity import NodeSelector
 from kcm.api.resource_v1 import ResourceSlice
 from kcm.api.resource_v1.slices import (
     Counter,
@@ -21,6 +19,7 @@ from kcm.api.resource_v1.slices import (
     ResourcePool,
     ResourceSliceSpec,
 )
+from kcm.apiextensions.cel.library.numbers import is_semver
 from kcm.apimachinery import names
 from kcm.apimachinery.field_errors import (
     Faults,
@@ -51,13 +50,6 @@ _MOST_COUNTER_SETS, _MOST_COUNTERS, _MOST_CONSUMPTIONS = 8, 32, 2
 _MOST_VALUES = 32  # attributes and capacities of a device
 _LONGEST_VALUE = 64
 _MOST_TAINTS = 16
-_NUMBER = r"(0|[1-9]\d*)"
-_PRERELEASE = r"(0|[1-9]\d*|\d*[a-zA-Z-][0-9a-zA-Z-]*)"
-_VERSION = re.compile(
-    rf"{_NUMBER}\.{_NUMBER}\.{_NUMBER}(-{_PRERELEASE}(\.{_PRERELEASE})*)?"
-    r"(\+[0-9a-zA-Z-]+(\.[0-9a-zA-Z-]+)*)?",
-    re.ASCII,
-)
 _PLACES = (
     "exactly one of `nodeName`, `nodeSelector`, `allNodes`, `perDeviceNodeSelection` is required"
 )
@@ -151,17 +143,13 @@ def _place(holder: ResourceSliceSpec | Device, path: str, empty: str) -> tuple[F
             faults.append(invalid(where, "", empty))
     if holder.node_selector is not None:
         given.append("`nodeSelector`")
-        faults += _selector(holder.node_selector, f"{path}.nodeSelector")
+        faults += node_selector(holder.node_selector, f"{path}.nodeSelector")
     if holder.all_nodes:
         given.append("`allNodes`")
     elif holder.all_nodes is False:
         detail = "must be either unset or set to true"
         faults.append(invalid(f"{path}.allNodes", False, detail))
     return faults, given
-
-
-def _selector(selector: NodeSelector, path: str) -> Faults:
-    return node_selector(selector, path)
 
 
 def _counter_set(counters: CounterSet, path: str) -> Faults:
@@ -233,7 +221,7 @@ def _attribute(attribute: DeviceAttribute, path: str) -> Faults:
     for field, text in (("string", attribute.string), ("version", attribute.version)):
         if text is None:
             continue
-        if field == "version" and not _VERSION.fullmatch(text):
+        if field == "version" and not is_semver(text):
             detail = "must be a string compatible with semver.org spec 2.0.0"
             faults.append(invalid(f"{path}.{field}", text, detail))
         if len(text) > _LONGEST_VALUE:
