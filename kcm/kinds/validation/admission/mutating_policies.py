@@ -9,6 +9,7 @@ from collections.abc import Iterator
 
 from kcm.api.admissionregistration_v1 import (
     ALL,
+    CONNECT,
     CREATE,
     IF_NEEDED,
     NEVER,
@@ -26,7 +27,7 @@ from kcm.apimachinery.field_errors import Faults, invalid, not_supported, one_of
 from kcm.kinds.validation import meta
 from kcm.kinds.validation.admission.policies import SpecCheck, binding_spec, list_shared_expressions
 
-_OPERATIONS = (ALL, CREATE, UPDATE)
+_OPERATIONS = (ALL, CONNECT, CREATE, UPDATE)
 _FIELDS = {"ApplyConfiguration": "applyConfiguration", "JSONPatch": "jsonPatch"}
 
 

@@ -43,7 +43,8 @@ RULE = {
          ["spec.mutations[0].applyConfiguration.expression: Required value"]),
         ({"matchConstraints": {"resourceRules": [RULE]}},
          ['spec.matchConstraints.resourceRules.operations: Unsupported value: "DELETE": supported '
-          'values: "*", "CREATE", "UPDATE"']),
+          'values: "*", "CONNECT", "CREATE", "UPDATE"']),
+        ({"matchConstraints": {"resourceRules": [RULE | {"operations": ["CONNECT"]}]}}, []),
         ({"variables": [{"name": "a", "expression": "1 +"}, {"name": "b"}]},
          ["spec.variables[1].expression: Required value: expression is not specified"]),
     ],
