@@ -14,7 +14,7 @@ from functools import lru_cache
 from hashlib import sha256
 from typing import Any
 
-from kcm import __version__
+from kcm import KUBERNETES_VERSION, __version__
 from kcm.api.custom.kinds import CustomResource
 from kcm.api.scheme import Kinds, Resource
 from kcm.apiserver import computed_kinds
@@ -29,7 +29,6 @@ from kcm.apiserver.http_errors import PathNotFound
 from kcm.apiserver.objects.subresources import DescribedSubresource, describe_subresources
 from kcm.apiserver.request_info import NOT_DELETED_TOGETHER
 
-MAJOR, MINOR, PATCH = "1", "36", "2"
 VERBS = ("create", "delete", "deletecollection", "get", "list", "patch", "update", "watch")
 
 _GROUP = "apidiscovery.k8s.io"
@@ -38,10 +37,11 @@ _AGGREGATED = ("v2", "v2beta1")
 
 def version() -> dict[str, str]:
     """Returns the response of /version."""
+    major, minor, _ = KUBERNETES_VERSION.split(".")
     return {
-        "major": MAJOR,
-        "minor": MINOR,
-        "gitVersion": f"v{MAJOR}.{MINOR}.{PATCH}+kcm.{__version__}",
+        "major": major,
+        "minor": minor,
+        "gitVersion": f"v{KUBERNETES_VERSION}+kcm.{__version__}",
         "gitCommit": "",
         "gitTreeState": "",
         "buildDate": "1970-01-01T00:00:00Z",

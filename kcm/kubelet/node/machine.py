@@ -13,12 +13,12 @@ import uuid
 from dataclasses import dataclass
 from pathlib import Path
 
-from kcm import __version__
+from kcm import KUBERNETES_VERSION, __version__
 from kcm.api.core_v1 import NodeSystemInfo
 from kcm.apimachinery.quantity import Quantity
 from kcm.clock import Clock
 
-KUBELET_VERSION = f"v1.36.2-kcm.{__version__}"
+KUBELET_VERSION = f"v{KUBERNETES_VERSION}-kcm.{__version__}"
 MAX_AGE = 10.0  # seconds
 _GO_ARCHITECTURES = {"x86_64": "amd64", "aarch64": "arm64", "armv7l": "arm"}
 

@@ -12,7 +12,7 @@ from datetime import datetime
 from enum import StrEnum
 from typing import Protocol
 
-from kcm import errors
+from kcm import KUBERNETES_VERSION, errors
 from kcm.api.core_v1 import Container, Pod, PodStatus, Probe
 from kcm.api.core_v1.container_statuses import ContainerStatus
 from kcm.kubelet.status.phase import TERMINAL
@@ -21,7 +21,7 @@ from kcm.kubelet.types import strip_runtime_name
 # --- The interface of probe runners, and the result of a probe.
 
 
-USER_AGENT = "kube-probe/1.36"
+USER_AGENT = f"kube-probe/{KUBERNETES_VERSION.rpartition('.')[0]}"
 
 
 class ProbeOutcome(StrEnum):
