@@ -183,7 +183,7 @@ def _constraint(one: DeviceConstraint, path: str, known: Collection[str]) -> Fau
         return faults + fully_qualified_name(one.match_attribute, f"{path}.matchAttribute")
     if one.distinct_attribute is not None:
         return faults + fully_qualified_name(one.distinct_attribute, f"{path}.distinctAttribute")
-    detail = (
+    detail = (  # as upstream says it of none, too
         'exactly one of "matchAttribute" or "distinctAttribute" is required, but multiple fields '
         "are set"
     )
