@@ -22,7 +22,7 @@ from __future__ import annotations
 
 import threading
 from collections import deque
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -35,6 +35,7 @@ from kcm.clock import Clock
 from kcm.coordination import FencedLease
 from kcm.coordination.workqueue import Addition, dispatch
 from kcm.loops import Loop, Turn
+from kcm.manager.positions import read_positions
 from kcm.reconcile.contract import Change, Controller, View, Watch
 from kcm.store.writes.observing import Observer
 
@@ -70,6 +71,7 @@ class _Pending:
     resource_version: int
     additions: list[Addition]
     confirms: bool = True  # whether sending it confirms events up to the resourceVersion
+    went_back: bool = False  # whether the data went back to the resourceVersion
 
 
 class KindDispatcher:
@@ -168,6 +170,18 @@ class KindDispatcher:
             self._pending.append(_Pending(version, additions, confirms))
         self._wake()
 
+    def go_back(self, version: int) -> None:
+        """Makes `version` the position, since the data of another API server went back to it.
+
+        What was collected of the lost changes is dispatched, too, and confirms nothing.
+        """
+        with self._lock:
+            lost = [p for p in self._pending if p.resource_version > version]
+            additions = merge_additions(a for pending in lost for a in pending.additions)
+            kept = (p for p in self._pending if p.resource_version <= version)
+            self._pending = deque((*kept, _Pending(version, additions, went_back=True)))
+        self._wake()
+
     def controllers(self) -> list[Controller]:
         """Returns the controllers that watch the kind, including those that watch every kind."""
         return list({route.controller.name: route.controller for route in self._routes}.values())
@@ -232,6 +246,7 @@ class Dispatcher(Loop):
         with self._lock:
             relisted, self._relisted = self._relisted, {}
         additions: dict[str, list[Addition]] = {}
+        self._go_back(relisted)
         for kind, resource_version in relisted.items():
             for name in kind.list_own_controllers():
                 if name not in additions:
@@ -239,6 +254,21 @@ class Dispatcher(Loop):
                         m for each in self._kinds for m in each.list_cached_additions(name)
                     ]
                 kind.note_additions(additions[name], resource_version, confirms=False)
+
+    def _go_back(self, relisted: Mapping[KindDispatcher, int]) -> None:
+        """Notices lists that are older than what was dispatched, as of an etcd that was restored.
+
+        kcm's own store never goes back: a new epoch has higher resourceVersions.
+        """
+        for kind, position in self._read_positions(list(relisted)).items():
+            if relisted[kind] < position:
+                log.warning(
+                    "the server's data went back",
+                    kind=kind.resource.name,
+                    dispatched=position,
+                    listed=relisted[kind],
+                )
+                kind.go_back(relisted[kind])
 
     def flush(self) -> int:
         """Sends all that was collected for the kinds that this manager leads.
@@ -268,7 +298,9 @@ class Dispatcher(Loop):
             additions = merge_additions(
                 addition for pending in taken for addition in pending.additions
             )
-            return dispatch(self._io, kind.lease.fence, positions, additions)
+            went_back = any(pending.went_back for pending in taken)
+            fence = kind.lease.fence
+            return dispatch(self._io, fence, positions, additions, went_back=went_back)
         except errors.KcmError as error:
             kind.restore(taken)
             if isinstance(error, errors.Fenced):
@@ -279,12 +311,12 @@ class Dispatcher(Loop):
     def follow(self) -> None:
         """Drops what other leaders have confirmed."""
         following = [kind for kind in self._kinds if not kind.lease.held]
-        if not following:
-            return
-        names = [kind.resource.name for kind in following]
-        reply = self._io.execute("HMGET", self._io.keys.dispatch_position(), *names)
-        for kind, position in zip(following, reply, strict=True):
-            kind.prune(int(position or 0))
+        for kind, position in self._read_positions(following).items():
+            kind.prune(position)
+
+    def _read_positions(self, kinds: Sequence[KindDispatcher]) -> Mapping[KindDispatcher, int]:
+        positions = read_positions(self._io, [kind.resource for kind in kinds])
+        return {kind: positions.get(kind.resource, 0) for kind in kinds}
 
 
 def describe_change(resource: Resource, change: Change) -> str:

@@ -14,9 +14,9 @@ import structlog
 from kcm.coordination.workqueue import Addition
 from kcm.manager.context.context import ControllerContext
 from kcm.manager.dispatch import KindDispatcher
+from kcm.manager.positions import read_positions
 from kcm.reconcile.contract import Change
 from kcm.store import damage
-from kcm.store.watch import parse_version
 
 log = structlog.get_logger("kcm.dispatch")
 
@@ -25,18 +25,18 @@ def recover(context: ControllerContext, kinds: Sequence[KindDispatcher]) -> None
     """Makes each dispatcher enqueue the keys of all deletions since the stored position of its
     kind.
     """
-    if not kinds:
-        return
-    names = [kind.resource.name for kind in kinds]
-    positions = context.io.execute("HMGET", context.io.keys.dispatch_position(), *names)
-    for kind, position in zip(kinds, positions, strict=True):
-        if position is not None:  # a damaged one means: from the first change on
-            _recover_since(context, kind, parse_version(position))
+    positions = read_positions(context.io, [kind.resource for kind in kinds])
+    for kind in kinds:
+        if kind.resource in positions:
+            _recover_since(context, kind, positions[kind.resource])
 
 
 def _recover_since(context: ControllerContext, kind: KindDispatcher, position: int) -> None:
     if context.clients.remote is not None:  # past changes of a remote store cannot be read
         note_persisted_keys(context, kind, 0)
+        listed = context.caches.factory.position_of(kind.resource)
+        if listed < position:
+            kind.go_back(listed)
         return
     target = context.store.last_rvs([kind.resource])[kind.resource]
     while position < target:

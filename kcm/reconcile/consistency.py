@@ -1,9 +1,11 @@
 """Makes each sync see what earlier syncs wrote.
 
 With the local store a sync waits for fresh caches (`FreshCaches`, design 0011). A remote store
-cannot tell how fresh the caches are. With it a sync waits until the caches of its process have the
-expected changes (`ExpectedChanges`): objects that will appear, by name, and objects that will be
-deleted, by uid. These are stored in Redis before each write, so they outlive the process.
+cannot tell its last write. With it the caches are fresh when they have what was dispatched, so that
+a sync sees the change that woke it (design 0060). For what earlier syncs wrote, it waits until the
+caches of its process have the expected changes (`ExpectedChanges`): objects that will appear, by
+name, and objects that will be deleted, by uid. These are stored in Redis before each write, so they
+outlive the process.
 
 Departure: upstream syncs a key whose expectations are not met, but neither creates nor deletes.
 Here the whole sync waits, since half of a plan must not be carried out.
@@ -52,7 +54,7 @@ class Consistency(Protocol):
     """Makes syncs wait for their caches. The runner calls it."""
 
     def wait_until_fresh(self, timeout: float, stop: threading.Event) -> None:
-        """Waits until the caches have all that was written before this call.
+        """Waits until the caches have all that was written, or dispatched, before this call.
 
         The runner calls it once after it took keys; from then on no other worker syncs these keys.
         Raises CacheNotSynced after `timeout` seconds, or when `stop` is set.
@@ -86,7 +88,9 @@ NO_EXPECTATIONS = NoExpectations()
 
 
 class FreshCaches:
-    """Waits until the caches of `resources` have all writes of the local store."""
+    """Waits until the caches of `resources` have all writes of the local store, or all changes of
+    another API server that were dispatched.
+    """
 
     def __init__(
         self, barrier: FreshnessBarrier, resources: Callable[[], Sequence[Resource]]
@@ -119,7 +123,9 @@ class ExpectedChanges:
         informers: Iterable[SharedIndexInformer[Any]],
         store: ObjectStore,
         clock: Clock,
+        fresh: FreshCaches,
     ) -> None:
+        self._fresh = fresh
         self._expectations = expectations
         self._store = store
         self._clock = clock
@@ -137,7 +143,7 @@ class ExpectedChanges:
         return _Expected(self._expectations, self._caches.keys(), key, fence)
 
     def wait_until_fresh(self, timeout: float, stop: threading.Event) -> None:
-        """Does nothing: the freshness of the caches is not known."""
+        self._fresh.wait_until_fresh(timeout, stop)
 
     def wait(self, key: str, timeout: float, stop: threading.Event) -> None:
         pending = self._expectations.pending(key)

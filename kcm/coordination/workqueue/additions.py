@@ -39,14 +39,20 @@ def add_keys(io: RedisIO, additions: Iterable[Addition]) -> int:
 
 
 def dispatch(
-    io: RedisIO, fence: Fence, positions: Mapping[str, int], additions: Iterable[Addition]
+    io: RedisIO,
+    fence: Fence,
+    positions: Mapping[str, int],
+    additions: Iterable[Addition],
+    *,
+    went_back: bool = False,
 ) -> int:
     """Adds keys and stores the positions up to which they were dispatched, under a fence (design
     0005).
 
     `positions` are the resourceVersions by resource. They are stored by the last call: a dispatcher
     that dies midway leaves keys without a position, which is harmless, and never a position without
-    its keys. Returns the number of keys that were not waiting already.
+    its keys. A position only increases, unless the data `went_back`, such as those of a restored
+    etcd. Returns the number of keys that were not waiting already.
 
     Raises: Fenced when the lease is lost (that call wrote nothing), StoreUnavailable.
     """
@@ -54,7 +60,8 @@ def dispatch(
     added = 0
     for number, chunk in enumerate(chunks, 1):
         stored = positions if number == len(chunks) else {}
-        pairs = [part for pair in stored.items() for part in pair]
+        exact = "=" if went_back else ""
+        pairs = [part for name, at in stored.items() for part in (name, f"{exact}{at}")]
         status, *rest = io.call(
             "queue_dispatch",
             *fence.args(),

@@ -150,12 +150,11 @@ class KubeletProcess:
         return Store(io, self._clock, scheme=self._scheme)
 
     def _open_remote_store(self, _: str) -> KubeletStore:
-        from kcm.store.remote.store import RemoteStore  # noqa: PLC0415 - as in `_open_client`
+        # As in `_open_client`.
+        from kcm.store.remote.store import RemoteStore, WorkState  # noqa: PLC0415
 
         own_pods = {"pods": f"spec.nodeName={self._node_name}"}
-        store = RemoteStore(
-            self._open_client(), lambda _: True, self._clock, field_selectors=own_pods
-        )
+        store = RemoteStore(self._open_client(), WorkState(), self._clock, field_selectors=own_pods)
         self._closers.append(store.close)
         return store
 

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, cast
 from kcm.api.scheme import Scheme
 from kcm.clock import Clock
 from kcm.manager.context.admission import find_admission_server
+from kcm.manager.positions import read_positions
 from kcm.reconcile.contract import Metrics
 from kcm.redisio import Fence, Links, RedisIO
 from kcm.settings import Settings
@@ -25,7 +26,7 @@ from kcm.store.resource_metrics.usage import UsageBoard
 
 if TYPE_CHECKING:
     from kcm.store.remote.admitted import AdmissionRules
-    from kcm.store.remote.store import RemoteStore
+    from kcm.store.remote.store import RemoteStore, WorkState
 
 # Besides the groups of its account, since roles for the control plane's own controllers are not
 # needed to write to Redis either.
@@ -103,8 +104,7 @@ class ClientBuilder:
         from kcm.store.remote.store import RemoteStore  # noqa: PLC0415
 
         rest = RestClient(self.remote, identity)
-        remote = RemoteStore(rest, partial(_is_held, io), self._clock)
-        remote.take_token = partial(_take_token, io)
+        remote = RemoteStore(rest, _work_state(io), self._clock)
         return Client(identity, io, store, remote, RemoteMetrics(rest))
 
     def admitted(self, client: Client, rules: AdmissionRules) -> ObjectStore:
@@ -127,9 +127,8 @@ class ClientBuilder:
             ]
             rest = RestClient(connection, client.identity, headers)
             remote = RemoteStore(
-                rest, partial(_is_held, client.io), self._clock, scheme=client.store.scheme
+                rest, _work_state(client.io), self._clock, scheme=client.store.scheme
             )
-            remote.take_token = partial(_take_token, client.io)
             with self._lock:
                 self._connected.append(remote)
             return remote
@@ -143,6 +142,12 @@ class ClientBuilder:
                 client.close()
             for remote in self._connected:
                 remote.close()
+
+
+def _work_state(io: RedisIO) -> WorkState:
+    from kcm.store.remote.store import WorkState  # noqa: PLC0415 - see above
+
+    return WorkState(partial(_is_held, io), partial(_take_token, io), partial(read_positions, io))
 
 
 def _is_held(io: RedisIO, fence: Fence) -> bool:

@@ -190,13 +190,14 @@ class ControllerContext:
         return self.clients.admitted(client, self.admission)
 
     def _consistency(self, controller: Controller, client: Client) -> Consistency:
+        barrier = self.caches.factory.freshness_barrier()
+        fresh = FreshCaches(barrier, partial(self._needed, controller))
         if self.clients.remote is None:
-            barrier = self.caches.factory.freshness_barrier()
-            return FreshCaches(barrier, partial(self._needed, controller))
+            return fresh
         expectations = ControllerExpectations(client.io, controller.short_name, KEPT)
         models = list_declared_models(controller, self.store.scheme)
         informers = [self.caches.informer(model) for model in models]
-        return ExpectedChanges(expectations, informers, client.objects, self.clock)
+        return ExpectedChanges(expectations, informers, client.objects, self.clock, fresh)
 
     def _needed(self, controller: Controller) -> Sequence[Resource]:
         """Returns the kinds whose earlier writes a sync must have seen: those of the controller,

@@ -21,7 +21,8 @@ from kcm.http.blocking import ClientOptions, describe, limit, open_client
 from kcm.store.remote.kubeconfig import ClusterConnection
 
 TIMEOUT = 30.0  # seconds for a request; watches wait longer between events
-WATCH_READ_TIMEOUT = 90.0  # seconds without data; servers send a bookmark each minute
+# Probes of an idle watch: the connection to a host that is gone ends after about a minute.
+_KEEP_ALIVE = (("TCP_KEEPIDLE", 30), ("TCP_KEEPINTVL", 10), ("TCP_KEEPCNT", 3))
 _ERRORS: Mapping[str, type[errors.ApiError]] = {
     "BadRequest": errors.BadRequest,
     "Forbidden": errors.Forbidden,
@@ -32,6 +33,19 @@ _ERRORS: Mapping[str, type[errors.ApiError]] = {
     "Gone": errors.Gone,
     "RequestEntityTooLarge": errors.RequestTooLarge,
 }
+# What a response without a Status says, such as one about a group that is not served.
+_BY_CODE: Mapping[int, type[errors.ApiError]] = {
+    400: errors.BadRequest,
+    403: errors.Forbidden,
+    404: errors.NotFound,
+    409: errors.Conflict,
+    410: errors.Gone,
+    413: errors.RequestTooLarge,
+}
+_CAUSES: Mapping[str, type[errors.ApiError]] = {
+    "NamespaceTerminating": errors.NamespaceTerminating,
+    "ResourceVersionTooLarge": errors.Gone,  # the server's data went back
+}
 _BUSY = frozenset({429, 500, 502, 503, 504})
 
 
@@ -40,6 +54,11 @@ class ResponseLines:
 
     def __init__(self, response: httpx.Response) -> None:
         self._response = response
+        self._socket = response.extensions["network_stream"].get_extra_info("socket")
+        self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+        for name, value in _KEEP_ALIVE:
+            if hasattr(socket, name):  # not every system has all of them
+                self._socket.setsockopt(socket.IPPROTO_TCP, getattr(socket, name), value)
 
     def __iter__(self) -> Iterator[str]:
         return self._response.iter_lines()
@@ -50,9 +69,8 @@ class ResponseLines:
         Closing it here would free a descriptor that is still being read, and that the next
         connection may get.
         """
-        connection = self._response.extensions["network_stream"].get_extra_info("socket")
         with suppress(OSError):
-            socket.socket.shutdown(connection, socket.SHUT_RDWR)  # the socket itself, without TLS
+            socket.socket.shutdown(self._socket, socket.SHUT_RDWR)  # the socket itself, without TLS
 
 
 @dataclass
@@ -156,9 +174,14 @@ class RestClient:
         return response.content
 
     @contextmanager
-    def lines(self, path: str, params: Mapping[str, Any]) -> Iterator[ResponseLines]:
-        """Yields the lines of a streamed response. Raises: ApiError, Temporary."""
-        timeout = limit(TIMEOUT, read=WATCH_READ_TIMEOUT)
+    def lines(
+        self, path: str, params: Mapping[str, Any], longest: float
+    ) -> Iterator[ResponseLines]:
+        """Yields the lines of a streamed response, which the server ends after `longest` seconds.
+
+        Raises: ApiError, Temporary.
+        """
+        timeout = limit(TIMEOUT, read=longest + TIMEOUT)
         try:
             with (
                 self._use() as http,
@@ -187,9 +210,13 @@ def error_of(code: int, body: bytes) -> errors.KcmError:
         message, reason = str(status["message"]), str(status.get("reason", ""))
     except (ValueError, KeyError, TypeError):
         message, reason = f"the API server responded with {code}: {body[:200]!r}", ""
+        if code in _BY_CODE:
+            return _BY_CODE[code](message)
     details = status.get("details") or {} if reason else {}
-    if reason in _ERRORS:
-        return _ERRORS[reason](message, name=str(details.get("name", "")))
+    causes = [cause.get("reason") for cause in details.get("causes") or ()]
+    error = next((_CAUSES[cause] for cause in causes if cause in _CAUSES), _ERRORS.get(reason))
+    if error is not None:
+        return error(message, name=str(details.get("name", "")))
     # The server cannot decide about this very object, for example since a webhook does not answer.
     if code in _BUSY and reason != "InternalError":
         return errors.StoreUnavailable(message)

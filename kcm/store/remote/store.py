@@ -3,8 +3,9 @@
 Controllers run unchanged with it; work queues, leases and ticks stay in Redis. What REST cannot do
 is replaced:
 
-- The last write of a kind is not known, so syncs cannot wait for fresh caches. They wait for
-  the changes that they expect instead (kcm/reconcile/consistency.py).
+- The last write of a kind is not known. Syncs wait until their caches have the changes that
+  woke them, whose positions are in Redis, and those that they expect of earlier syncs
+  (kcm/reconcile/consistency.py).
 - A guard cannot be part of the write. It is a live read just before it, as upstream's
   controllers do, so it may no longer hold in the moment of the write.
 - A fence cannot be part of the write either. It is checked in Redis just before the write.
@@ -55,6 +56,16 @@ PARALLEL = 8  # the most creates and deletes that are sent at a time
 
 
 @dataclass(frozen=True, slots=True)
+class WorkState:
+    """What the Redis with the work queues tells a remote store. The defaults are for none."""
+
+    holds: Callable[[Fence], bool] = lambda fence: True  # whether a fence is held
+    take_token: Callable[[str], bool] = lambda bucket: False  # takes a token of a bucket
+    # the resourceVersions up to which the changes of kinds were dispatched
+    read_positions: Callable[[Sequence[Resource]], Mapping[Resource, int]] = lambda kinds: {}
+
+
+@dataclass(frozen=True, slots=True)
 class RemoteItem(WriteItem[Kind_co]):
     """A write as a request, with the subresource to which it is sent, and the options of a
     delete.
@@ -81,12 +92,12 @@ class RemoteResult(WriteResult[Kind_co]):
 
 
 class RemoteStore:
-    """Reads and writes objects behind an API server. `holds` reports whether a fence is held."""
+    """Reads and writes objects behind an API server."""
 
     def __init__(
         self,
         client: RestClient,
-        holds: Callable[[Fence], bool],
+        work: WorkState,
         clock: Clock | None = None,
         rng: random.Random | None = None,
         *,
@@ -99,12 +110,10 @@ class RemoteStore:
         self.scheme = scheme or Scheme()
         self._selectors = dict(field_selectors or {})
         self._client = client
-        self._holds = holds
+        self._work = work
         self._rng = rng or random.Random()
         self._streams = RemoteWatches(client, clock or RealClock(), self._selectors)
         self._pool = ThreadPoolExecutor(PARALLEL, thread_name_prefix="kcm-remote")
-        # Takes a token of a bucket. The buckets are in Redis, wherever the objects are.
-        self.take_token: Callable[[str], bool] = lambda bucket: False
 
     def close(self) -> None:
         """Stops watches and threads, and closes connections."""
@@ -192,10 +201,11 @@ class RemoteStore:
         return self._streams.read_changes(positions, block_ms)
 
     def last_rvs(self, resources: Sequence[Resource]) -> dict[Resource, int]:
-        """Returns 0 for every resource, since REST does not tell it. So no caller waits for a
-        cache.
+        """Returns the resourceVersions up to which changes were dispatched, 0 for none.
+
+        REST does not tell the last write of a kind. A sync that a change woke needs no later one.
         """
-        return dict.fromkeys(resources, 0)
+        return {**dict.fromkeys(resources, 0), **self._work.read_positions(resources)}
 
     # --- writing: the same items as the local store's
 
@@ -257,7 +267,7 @@ class RemoteStore:
         Raises: Fenced, StoreUnavailable, ConfigurationError for a guard that cannot be checked over
         REST.
         """
-        if fence is not None and not self._holds(fence):
+        if fence is not None and not self._work.holds(fence):
             raise errors.Fenced(f"the write was refused: {fence} is no longer held")
         guards = {guard for item in items for guard in item.guards}
         failed = {guard for guard in guards if not self._holds_now(guard)}
@@ -272,7 +282,7 @@ class RemoteStore:
 
         Raises: Fenced, StoreUnavailable.
         """
-        if fence is not None and not self._holds(fence):
+        if fence is not None and not self._work.holds(fence):
             raise errors.Fenced(f"the deletion was refused: {fence} is no longer held")
         path = path_of(resource, namespace)
         try:
@@ -302,7 +312,7 @@ class RemoteStore:
         resource, name = item.resource, item.obj.name or ""
         for guard in item.guards:
             failure: errors.ApiError | None = None
-            if isinstance(guard, TokenAvailable) and not self.take_token(guard.bucket):
+            if isinstance(guard, TokenAvailable) and not self._work.take_token(guard.bucket):
                 failure = errors.LimitReached.of(resource.name, name)
             elif guard in failed:
                 failure = errors.GuardFailed.of(resource.name, name, f"guard failed: {guard}")

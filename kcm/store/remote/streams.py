@@ -2,12 +2,14 @@
 
 Each kind's watch runs in a thread and fills a buffer; `read_changes` empties the buffers.
 Guarantees: a kind's changes are returned once and in order from the position on, or the kind is
-reported as gone. A watch that fails is opened again from its position after PAUSE seconds; until
-then its kind has no changes.
+reported as gone: also if the server's data went back before the position, as those of an etcd that
+was restored. A watch that fails is opened again from its position after PAUSE seconds; until then
+its kind has no changes.
 """
 
 from __future__ import annotations
 
+import random
 import threading
 from collections.abc import Iterator, Mapping
 from typing import Any
@@ -19,12 +21,14 @@ from kcm import errors
 from kcm.api.scheme import Resource
 from kcm.clock import Clock
 from kcm.loops import start_thread
-from kcm.store.remote.rest import ResponseLines, RestClient, path_of
+from kcm.store.remote.rest import ResponseLines, RestClient, error_of, path_of
 from kcm.store.watch import Changes, WatchEntry
 
 log = structlog.get_logger("kcm.remote")
 
-WATCH_SECONDS = 300  # seconds after which the server ends a watch; it is opened again at once
+# The server ends a watch after a random time between these seconds, as client-go asks for; it is
+# opened again at once.
+WATCH_SECONDS = (300, 600)
 CLOSE_TIMEOUT = 2.0  # seconds that `close` waits for the thread of a watch
 PAUSE = 1.0  # seconds between attempts to open a watch that failed
 
@@ -51,7 +55,7 @@ class RemoteWatches:
 
     def _stream(self, resource: Resource, position: int) -> _RemoteWatch:
         watch = self._streams.get(resource)
-        if watch is None or watch.position != position or watch.gone:
+        if watch is None or watch.position != position or watch.told:
             if watch is not None:
                 watch.end()
             watch = _RemoteWatch(
@@ -81,7 +85,7 @@ def _collect_changes(streams: list[_RemoteWatch]) -> Changes:
     entries: list[WatchEntry] = []
     for stream in streams:
         entries += stream.take()
-    gone = frozenset(stream.resource for stream in streams if stream.gone)
+    gone = frozenset(stream.resource for stream in streams if stream.tell_gone())
     return Changes(entries, gone, {stream.resource: stream.position for stream in streams})
 
 
@@ -102,6 +106,7 @@ class _RemoteWatch:
         self.resource = resource
         self.position = position  # up to which changes were returned to the reader
         self.gone = False
+        self.told = False  # whether the reader was told that it is gone
         self.stop = threading.Event()
         self._read = position  # up to which the server has sent changes
         self._pending: list[WatchEntry] = []
@@ -127,32 +132,51 @@ class _RemoteWatch:
         self.position = self._read
         return entries
 
+    def tell_gone(self) -> bool:
+        """Reports to the reader whether the position is gone."""
+        self.told = self.gone
+        return self.gone
+
     def run(self) -> None:
         """Watches until `stop` is set, or until the server no longer has the position."""
+        was_away = False
         while not (self.stop.is_set() or self.gone):
             try:
+                if was_away:
+                    self._require_position()
                 self._watch()
+                was_away = False
             except errors.Gone:
                 with self._changed:
                     self.gone = True
                     self._changed.notify_all()
             except errors.KcmError as error:
+                was_away = True
                 if not self.stop.is_set():
                     log.warning(
                         "A watch is opened again", kind=self.resource.name, error=str(error)
                     )
                     self._clock.wait(self.stop, PAUSE)
 
+    def _require_position(self) -> None:
+        """Raises Gone if the server's data are older than the position.
+
+        A watch from a later position waits until the data have come that far, without an error.
+        """
+        at = {"limit": "1", "resourceVersion": str(self._read)}
+        self._client.request("GET", path_of(self.resource), params=at)
+
     def _watch(self) -> None:
+        longest = random.randint(*WATCH_SECONDS)
         params = {
             "watch": "1",
             "allowWatchBookmarks": "true",
             "resourceVersion": str(self._read),
-            "timeoutSeconds": str(WATCH_SECONDS),
+            "timeoutSeconds": str(longest),
         }
         if self._field_selector:
             params["fieldSelector"] = self._field_selector
-        with self._client.lines(path_of(self.resource), params) as lines:
+        with self._client.lines(path_of(self.resource), params, longest) as lines:
             try:
                 self._follow(lines)
             finally:
@@ -171,11 +195,14 @@ class _RemoteWatch:
     def _take(self, event: Mapping[str, Any]) -> None:
         obj = event["object"]
         if event["type"] == "ERROR":
-            if obj.get("code") == errors.Gone.code:
-                raise errors.Gone(obj.get("message", ""))
-            raise errors.StoreUnavailable(f"the watch failed: {obj.get('message', obj)}")
+            error = error_of(int(obj.get("code") or 0), to_json(obj))
+            if isinstance(error, errors.Gone):
+                raise error
+            raise errors.StoreUnavailable(f"the watch failed: {error}")
         meta = obj["metadata"]
         version = int(meta["resourceVersion"])
+        if version < self._read:
+            raise errors.Gone(f"the server went back from {self._read} to {version}")
         with self._changed:
             self._read = version
             if event["type"] != "BOOKMARK":

@@ -150,7 +150,7 @@ def test_a_watch_goes_on_when_its_client_reconnects(
     connection.use_certificate(path)
     client = RestClient(connection, "test")
     namespaces = "/api/v1/namespaces"
-    with client.lines(namespaces, {"watch": "1", "timeoutSeconds": "30"}) as lines:
+    with client.lines(namespaces, {"watch": "1", "timeoutSeconds": "30"}, 30) as lines:
         events = iter(lines)
         next(events)
         for name in ("first", "second", "third"):  # more than one pool is retired meanwhile

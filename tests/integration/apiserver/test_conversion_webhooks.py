@@ -14,7 +14,7 @@ from kcm.api.scheme import Resource
 from kcm.store.remote.admitted import AdmittedStore
 from kcm.store.remote.kubeconfig import load
 from kcm.store.remote.rest import RestClient
-from kcm.store.remote.store import RemoteStore
+from kcm.store.remote.store import RemoteStore, WorkState
 from kcm.store.writes.collections import Rewriting
 from kcm.testing.waiting import until
 from tests.integration.apiserver.conversions import Gateways, gateways, message_of, server
@@ -320,7 +320,7 @@ def test_what_reads_metadata_only_leaves_the_stored_version(gateways: Gateways) 
 @pytest.fixture
 def remote(api: Live) -> Iterator[RemoteStore]:
     """Gives the same objects, over REST."""
-    store = RemoteStore(RestClient(load(api.kubeconfig), "migrator"), lambda fence: False)
+    store = RemoteStore(RestClient(load(api.kubeconfig), "migrator"), WorkState())
     yield store
     store.close()
 

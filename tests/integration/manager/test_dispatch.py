@@ -13,6 +13,7 @@ from kcm.coordination.workqueue import Addition
 from kcm.manager.context.context import ControllerContext
 from kcm.manager.dispatch import Dispatcher, KindDispatcher, WatchRoute
 from kcm.manager.recovery import recover
+from kcm.reconcile.contract import Change
 from kcm.redisio import RedisIO
 from kcm.store import Store
 from kcm.store.trim import Retention, trim
@@ -198,6 +199,27 @@ def test_after_a_second_list_all_keys_of_the_kinds_controllers_are_marked(
     until(enqueue)
     assert keys == {"default/web"}
     assert io.execute("HGET", io.keys.dispatch_position(), "pods") == confirmed
+
+
+def test_a_list_older_than_the_position_shows_that_the_data_went_back(
+    bench: Bench, io: RedisIO
+) -> None:
+    """An etcd was restored: syncs must not wait for changes that no longer exist."""
+    Store(io).create(replica_set("web"))
+    bench.lead()
+    bench.start()
+    bench.settle()
+    bench.dispatcher.flush()
+    take_waiting_keys(io)
+    listed = bench.context.caches.factory.position_of(SETS)
+    io.execute("HSET", io.keys.dispatch_position(), SETS.name, listed + 1_000)
+    sets = bench.kinds[0]
+    sets.note(Change(None, replica_set("lost")), listed + 900)
+    bench.dispatcher.on_relist(sets, listed)
+    bench.dispatcher.enqueue_relisted()
+    bench.dispatcher.flush()
+    assert take_waiting_keys(io) == {"default/web", "default/lost"}
+    assert io.execute("HGET", io.keys.dispatch_position(), SETS.name) == str(listed).encode()
 
 
 def test_a_leader_that_was_overtaken_marks_nothing_and_forgets_nothing(

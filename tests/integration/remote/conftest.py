@@ -13,7 +13,7 @@ from kcm.redisio import Fence
 from kcm.redisio.embedded import EmbeddedServer
 from kcm.store.remote.kubeconfig import load
 from kcm.store.remote.rest import RestClient
-from kcm.store.remote.store import RemoteStore
+from kcm.store.remote.store import RemoteStore, WorkState
 from tests.integration.apiserver.serving import Live, live
 
 HELD = Fence("queue", "default/web", "1")
@@ -30,6 +30,8 @@ def api(redis_server: EmbeddedServer) -> Iterator[Live]:
 @pytest.fixture
 def remote(api: Live) -> Iterator[RemoteStore]:
     """Gives the same objects, over REST."""
-    store = RemoteStore(RestClient(load(api.kubeconfig), "tester"), lambda fence: fence == HELD)
+    store = RemoteStore(
+        RestClient(load(api.kubeconfig), "tester"), WorkState(lambda fence: fence == HELD)
+    )
     yield store
     store.close()

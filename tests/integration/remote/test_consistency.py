@@ -12,7 +12,7 @@ from kcm.api.core_v1 import Pod
 from kcm.clock import RealClock
 from kcm.informers.factory import SharedInformerFactory
 from kcm.loops import ThreadHost
-from kcm.reconcile.consistency import KEPT, ExpectedChanges
+from kcm.reconcile.consistency import KEPT, ExpectedChanges, FreshCaches
 from kcm.reconcile.expectations import ControllerExpectations
 from kcm.redisio import Fence, RedisIO
 from kcm.store import DeleteOptions, Store
@@ -45,7 +45,8 @@ def factory(store: Store) -> Iterator[SharedInformerFactory]:
 def expected(io: RedisIO, store: Store, factory: SharedInformerFactory) -> ExpectedChanges:
     informer = factory.informer_for(Pod)
     expectations = ControllerExpectations(io, "replicaset", KEPT)
-    return ExpectedChanges(expectations, [informer], store, RealClock())
+    fresh = FreshCaches(factory.freshness_barrier(), lambda: [PODS])
+    return ExpectedChanges(expectations, [informer], store, RealClock(), fresh)
 
 
 def wait_for_caches(factory: SharedInformerFactory) -> None:

@@ -3,18 +3,26 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable
+import threading
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any
 
 import pytest
 
 from kcm import errors
 from kcm.api.core_v1 import Pod
+from kcm.api.scheme import Resource
+from kcm.informers.factory import SharedInformerFactory
+from kcm.loops import ThreadHost
 from kcm.redisio import Fence
 from kcm.store import DeleteOptions
-from kcm.store.remote.store import RemoteStore
+from kcm.store.remote.kubeconfig import ClusterConnection, load
+from kcm.store.remote.rest import ResponseLines, RestClient
+from kcm.store.remote.store import RemoteStore, WorkState
 from kcm.store.rules import Subresource
 from kcm.store.writes.guards import Absent, Exists, Guard
+from kcm.testing.waiting import until
 from tests.integration.apiserver.serving import Live
 from tests.integration.remote.conftest import HELD
 from tests.new_objects import pod, strip_store_fields
@@ -141,6 +149,55 @@ def test_lists_follow_pages_and_watches_follow_lists(
     assert position == int(late.metadata.resource_version or 0)
 
 
+def test_a_sync_waits_for_the_changes_that_were_dispatched(api: Live) -> None:
+    """The process that dispatches watches over another connection, and may be ahead."""
+    dispatched: dict[Resource, int] = {}
+    client = RestClient(load(api.kubeconfig), "tester")
+    store = RemoteStore(client, WorkState(read_positions=lambda kinds: dispatched))
+    factory, host, stop = SharedInformerFactory(store), ThreadHost(), threading.Event()
+    factory.informer_for(Pod)
+    host.run(factory.loop)
+    factory.start()
+    barrier = factory.freshness_barrier()
+    barrier.wait([PODS], 10, stop)  # the cache was listed
+    last = create(store, a_pod())
+    dispatched[PODS] = int(last.metadata.resource_version or 0)
+    barrier.wait([PODS], 10, stop)
+    assert factory.informer_for(Pod).get_store().get_by_key(last.key) is not None
+    dispatched[PODS] += 1_000_000
+    with pytest.raises(errors.CacheNotSynced, match="pods at"):
+        barrier.wait([PODS], 0.1, stop)
+    host.stop()
+    factory.shutdown()
+    store.close()
+
+
+def test_a_watch_from_a_position_ahead_of_the_data_is_gone(api: Live) -> None:
+    """After an outage: a restored etcd would let the watch wait for ever."""
+    outage = _Outage(load(api.kubeconfig))
+    store = RemoteStore(outage, WorkState())
+    ahead: dict[Resource, int] = {PODS: 1_000_000_000}
+    until(lambda: bool(store.read_changes(ahead, 1000).gone), "a watch that is gone")
+    assert outage.refused
+    store.close()
+
+
+class _Outage(RestClient):
+    """Fails once to open a watch, as while a server restarts."""
+
+    refused = 0
+
+    @contextmanager
+    def lines(
+        self, path: str, params: Mapping[str, Any], longest: float
+    ) -> Iterator[ResponseLines]:
+        if not self.refused:
+            self.refused = 1
+            raise errors.StoreUnavailable("the server restarts")
+        with super().lines(path, params, longest) as lines:
+            yield lines
+
+
 def test_a_position_that_is_too_old_is_reported_as_gone(remote: RemoteStore, api: Live) -> None:
     obj = create(remote, a_pod())
     api.app.cacher.cache(PODS).refill([], int(obj.metadata.resource_version or 0))
@@ -149,10 +206,7 @@ def test_a_position_that_is_too_old_is_reported_as_gone(remote: RemoteStore, api
 
 
 def test_a_server_that_is_away_is_a_temporary_trouble(api: Live) -> None:
-    from kcm.store.remote.kubeconfig import ClusterConnection
-    from kcm.store.remote.rest import RestClient
-
-    store = RemoteStore(RestClient(ClusterConnection("http://127.0.0.1:1", None)), lambda _: True)
+    store = RemoteStore(RestClient(ClusterConnection("http://127.0.0.1:1", None)), WorkState())
     with pytest.raises(errors.StoreUnavailable, match=r"127\.0\.0\.1:1"):
         store.get(PODS, "default/a")
     store.close()

@@ -224,6 +224,19 @@ def test_dispatch_marks_and_stores_its_position_only_under_its_fence(
     assert io.execute("HGETALL", io.keys.dispatch_position()) == {b"pods": b"42"}
 
 
+def test_a_position_decreases_only_when_the_data_went_back(queue: WorkQueue, io: RedisIO) -> None:
+    io.execute("HSET", io.keys.lease("dispatch"), "token", "7")
+    fence = Fence(io.keys.lease("dispatch"), "token", "7")
+    for version, went_back, stored in [
+        (42, False, b"42"),
+        (9, False, b"42"),
+        (9, True, b"9"),
+        (10, False, b"10"),
+    ]:
+        dispatch(io, fence, {"pods": version}, [], went_back=went_back)
+        assert io.execute("HGET", io.keys.dispatch_position(), "pods") == stored
+
+
 def test_a_large_dispatch_is_split_and_stores_its_position_at_the_end(
     queue: WorkQueue, io: RedisIO
 ) -> None:

@@ -35,6 +35,33 @@ def test_a_refusal_is_the_exception_of_the_local_store(
     assert kcm_error.message == "why"
 
 
+@pytest.mark.parametrize(
+    ("code", "cause", "expected"),
+    [
+        (403, "NamespaceTerminating", errors.NamespaceTerminating),
+        (504, "ResourceVersionTooLarge", errors.Gone),
+        (403, "Other", errors.Forbidden),
+    ],
+)
+def test_a_cause_tells_more_than_the_reason(
+    code: int, cause: str, expected: type[errors.KcmError]
+) -> None:
+    reason = {403: "Forbidden", 504: "Timeout"}[code]
+    details = {"causes": [{"reason": cause}]}
+    status = {"message": "why", "reason": reason, "details": details}
+    assert type(error_of(code, json.dumps(status).encode())) is expected
+
+
+@pytest.mark.parametrize(
+    ("code", "expected"),
+    [(404, errors.NotFound), (403, errors.Forbidden), (409, errors.Conflict), (410, errors.Gone)],
+)
+def test_an_answer_without_a_status_is_told_by_its_code(
+    code: int, expected: type[errors.KcmError]
+) -> None:
+    assert type(error_of(code, b"404 page not found")) is expected
+
+
 @pytest.mark.parametrize("body", [b"", b"<html>", b"[]", b'{"a":1}'])
 def test_an_answer_that_is_no_status_is_told_as_it_came(body: bytes) -> None:
     assert "502" in str(error_of(502, body))

@@ -5,6 +5,9 @@ from __future__ import annotations
 import threading
 from typing import Any, cast
 
+import pytest
+
+from kcm import errors
 from kcm.api import codec
 from kcm.api.core_v1 import ConfigMap
 from kcm.store.remote.rest import RestClient
@@ -12,9 +15,36 @@ from kcm.store.remote.streams import _RemoteWatch
 from kcm.testing.clock import FakeClock
 
 
-def test_fields_that_kcm_does_not_know_are_kept_in_whatever_order_they_come() -> None:
+def new_watch(position: int) -> _RemoteWatch:
     client = cast("RestClient", None)  # nothing is asked for
-    watch = _RemoteWatch(ConfigMap.resource, 0, client, FakeClock(), threading.Condition())
+    return _RemoteWatch(ConfigMap.resource, position, client, FakeClock(), threading.Condition())
+
+
+def event(version: int, kind: str = "BOOKMARK") -> dict[str, Any]:
+    return {"type": kind, "object": {"metadata": {"name": "a", "resourceVersion": str(version)}}}
+
+
+@pytest.mark.parametrize("kind", ["BOOKMARK", "ADDED"])
+def test_a_server_whose_data_went_back_is_listed_again(kind: str) -> None:
+    watch = new_watch(40)
+    watch._take(event(41, kind))
+    with pytest.raises(errors.Gone, match="from 41 to 12"):
+        watch._take(event(12, kind))
+
+
+def test_a_watch_that_is_told_that_its_position_lies_ahead_lists_again() -> None:
+    status = {
+        "code": 504,
+        "reason": "Timeout",
+        "message": "Too large resource version: 40, current: 12",
+        "details": {"causes": [{"reason": "ResourceVersionTooLarge"}]},
+    }
+    with pytest.raises(errors.Gone, match="Too large"):
+        new_watch(40)._take({"type": "ERROR", "object": status})
+
+
+def test_fields_that_kcm_does_not_know_are_kept_in_whatever_order_they_come() -> None:
+    watch = new_watch(0)
     sent: dict[str, Any] = {
         "apiVersion": "v1",
         "kind": "ConfigMap",
