@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from kcm.api.core_v1 import Toleration
 from kcm.api.core_v1.containers import ResourceRequirements
 from kcm.api.node_v1 import RuntimeClass
-from kcm.apimachinery import names
+from kcm.apimachinery import metadata_checks, names
 from kcm.apimachinery.field_errors import Faults, duplicate, invalid_all, require_unchanged
 from kcm.kinds.validation import meta
 from kcm.kinds.validation.podspec import pods, resources
@@ -23,7 +23,7 @@ def create(obj: RuntimeClass) -> Faults:
         limits = ResourceRequirements(limits=obj.overhead.pod_fixed)
         faults += resources.requirements(limits, "overhead")
     if obj.scheduling is not None:
-        faults += meta.labels(obj.scheduling.node_selector, "scheduling.nodeSelector")
+        faults += metadata_checks.labels(obj.scheduling.node_selector, "scheduling.nodeSelector")
         faults += _tolerations(obj.scheduling.tolerations or (), "scheduling.tolerations")
     return faults
 

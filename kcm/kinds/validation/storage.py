@@ -19,7 +19,7 @@ from kcm.api.core_v1.persistent_volumes import (
 )
 from kcm.api.core_v1.references import SecretReference
 from kcm.api.storage_v1 import StorageClass, VolumeAttributesClass
-from kcm.apimachinery import names
+from kcm.apimachinery import metadata_checks, names
 from kcm.apimachinery.field_errors import (
     IMMUTABLE,
     Faults,
@@ -363,7 +363,7 @@ def _topology(term: TopologySelectorTerm, path: str) -> Faults:
             if value in values:
                 faults.append(duplicate(f"{where}.values[{at}]", value))
             values.add(value)
-        faults += meta.label_key(expression.key, f"{where}.key")
+        faults += metadata_checks.label_key(expression.key, f"{where}.key")
         if expression.key in keys:
             faults.append(duplicate(f"{where}.key", expression.key))
         keys.add(expression.key)

@@ -17,8 +17,8 @@ from kcm.api import codec
 from kcm.api.custom.kinds import CustomObject
 from kcm.api.scheme import Resource
 from kcm.apiextensions import pruning
+from kcm.apimachinery import metadata_checks
 from kcm.apimachinery.meta_v1 import ObjectMeta
-from kcm.kinds.validation import meta
 
 _SAME = (("name", "name"), ("namespace", "namespace"), ("uid", "UID"))
 
@@ -108,9 +108,9 @@ def _restore(field: str, given: Any, before: Mapping[str, str] | None) -> dict[s
     if given == dict(before or {}):
         return given
     if field == "labels":
-        faults = meta.labels(given, "metadata.labels")
+        faults = metadata_checks.labels(given, "metadata.labels")
     else:
-        faults = meta.annotation_map(given, "metadata.annotation")
+        faults = metadata_checks.annotation_map(given, "metadata.annotation")
     if faults:
         texts = list(dict.fromkeys(map(str, faults)))
         raise InvalidMetadata(texts[0] if len(texts) == 1 else f"[{', '.join(texts)}]")

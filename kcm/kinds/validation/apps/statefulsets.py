@@ -14,7 +14,7 @@ from kcm.api.apps_v1 import (
 )
 from kcm.api.core_v1 import PodTemplateSpec, Volume
 from kcm.api.core_v1.volume_sources import PersistentVolumeClaimVolumeSource
-from kcm.apimachinery import names
+from kcm.apimachinery import metadata_checks, names
 from kcm.apimachinery.field_errors import (
     Faults,
     collect_tentative,
@@ -169,9 +169,9 @@ def _template(spec: StatefulSetSpec, *, whole: bool) -> Faults:
         faults += pods.template(_as_in_pods(spec), "spec.template")
     else:
         path, annotations = "spec.template.annotations", template.metadata.annotations or {}
-        faults += meta.annotation_map(annotations, path)
+        faults += metadata_checks.annotation_map(annotations, path)
         faults += pods.rules_in_annotations(annotations, template.spec, path)
-    faults += meta.labels(template.metadata.labels, "spec.template.labels")
+    faults += metadata_checks.labels(template.metadata.labels, "spec.template.labels")
     return faults + workloads.stays_up(template, "StatefulSet")
 
 

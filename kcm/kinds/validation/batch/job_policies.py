@@ -14,7 +14,7 @@ from kcm.api.batch_v1 import (
     PodFailurePolicyRule,
     SuccessPolicyRule,
 )
-from kcm.apimachinery import completion_indexes
+from kcm.apimachinery import completion_indexes, metadata_checks
 from kcm.apimachinery.field_errors import (
     Faults,
     duplicate,
@@ -26,7 +26,6 @@ from kcm.apimachinery.field_errors import (
     too_long,
     too_many,
 )
-from kcm.kinds.validation import meta
 
 _MOST_RULES = 20
 _MOST_PATTERNS = 20
@@ -107,7 +106,7 @@ def _patterns(patterns: Sequence[PodFailurePolicyOnPodConditionsPattern], path: 
         faults.append(too_many(path, len(patterns), _MOST_PATTERNS))
     for index, pattern in enumerate(patterns):
         where = f"{path}[{index}]"
-        faults += meta.label_key(pattern.type, f"{where}.type")
+        faults += metadata_checks.label_key(pattern.type, f"{where}.type")
         faults += _one_of(f"{where}.status", pattern.status, _STATUSES)
     return faults
 

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from kcm.api.core_v1 import EndpointAddress, EndpointPort, Endpoints
 from kcm.api.discovery_v1 import Endpoint, EndpointHints, EndpointSlice
 from kcm.api.discovery_v1 import EndpointPort as SlicePort
-from kcm.apimachinery import names
+from kcm.apimachinery import metadata_checks, names
 from kcm.apimachinery.field_errors import (
     Faults,
     duplicate,
@@ -130,7 +130,7 @@ def _endpoint(endpoint: Endpoint, kind: str, path: str) -> Faults:
     topology = endpoint.deprecated_topology or {}
     if len(topology) > _MAX_TOPOLOGY:
         faults.append(too_many(f"{path}.deprecatedTopology", len(topology), _MAX_TOPOLOGY))
-    faults += meta.labels(topology, f"{path}.deprecatedTopology")
+    faults += metadata_checks.labels(topology, f"{path}.deprecatedTopology")
     if endpoint.hostname is not None:
         complaints = names.label_faults(endpoint.hostname)
         faults += invalid_all(f"{path}.hostname", endpoint.hostname, complaints)
@@ -160,7 +160,11 @@ def _hints(hints: EndpointHints, path: str) -> Faults:
         for index, name in enumerate(hinted):
             if name in hinted[:index]:
                 faults.append(duplicate(f"{where}[{index}].name", name))
-            rule = meta.label_value_faults if field == "forZones" else names.subdomain_faults
+            rule = (
+                metadata_checks.label_value_faults
+                if field == "forZones"
+                else names.subdomain_faults
+            )
             faults += invalid_all(f"{where}[{index}].name", name, rule(name))
     return faults
 

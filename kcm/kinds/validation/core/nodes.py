@@ -12,7 +12,7 @@ from types import NoneType
 
 from kcm.api.core_v1 import Node, NodeSpec, NodeStatus, Taint
 from kcm.api.core_v1.nodes import NodeSystemInfo
-from kcm.apimachinery import names
+from kcm.apimachinery import metadata_checks, names
 from kcm.apimachinery.field_errors import (
     NOT_NEGATIVE,
     Faults,
@@ -113,8 +113,8 @@ def taints(node_taints: Iterable[Taint], path: str) -> Faults:
     seen: set[tuple[str, str]] = set()
     for index, taint in enumerate(node_taints):
         where = f"{path}[{index}]"
-        faults += meta.label_key(taint.key, f"{where}.key")
-        complaints = ";".join(meta.label_value_faults(taint.value or ""))
+        faults += metadata_checks.label_key(taint.key, f"{where}.key")
+        complaints = ";".join(metadata_checks.label_value_faults(taint.value or ""))
         if complaints:
             faults.append(invalid(f"{where}.value", taint.value, complaints))
         faults += one_of(f"{where}.effect", taint.effect, TAINT_EFFECTS)

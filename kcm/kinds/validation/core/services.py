@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from kcm.api.core_v1 import EndpointPort, Service, ServicePort, ServiceSpec
-from kcm.apimachinery import names
+from kcm.apimachinery import metadata_checks, names
 from kcm.apimachinery.field_errors import (
     Faults,
     duplicate,
@@ -92,7 +92,7 @@ def _service(service: Service, old: Service | None) -> Faults:
         *_topology(service.annotations),
         *_type(spec),
         *_ports(spec),
-        *meta.labels(spec.selector, "spec.selector"),
+        *metadata_checks.labels(spec.selector, "spec.selector"),
         *_affinity(spec),
         *cluster_ips(spec, stored),
         *external_ips(spec, stored),

@@ -22,7 +22,7 @@ from kcm.api.resource_v1.requests import (
     ExactDeviceRequest,
 )
 from kcm.apiextensions.cel.policy_programs import DEVICES, compile_expression
-from kcm.apimachinery import names
+from kcm.apimachinery import metadata_checks, names
 from kcm.apimachinery.field_errors import (
     IMMUTABLE,
     Faults,
@@ -70,8 +70,8 @@ def create_template(template: ResourceClaimTemplate) -> Faults:
     metadata = template.spec.metadata
     return [
         *meta.metadata(template, namespaced=True, name_rule=names.subdomain_faults),
-        *meta.annotation_map(metadata.annotations, "spec.metadata.annotations"),
-        *meta.labels(metadata.labels, "spec.metadata.labels"),
+        *metadata_checks.annotation_map(metadata.annotations, "spec.metadata.annotations"),
+        *metadata_checks.labels(metadata.labels, "spec.metadata.labels"),
         *_claim_spec(template.spec.spec, "spec.spec"),
     ]
 
@@ -162,7 +162,7 @@ def selector(one: DeviceSelector, path: str) -> Faults:
 
 
 def toleration(one: DeviceToleration, path: str) -> Faults:
-    faults = meta.label_key(one.key, f"{path}.key") if one.key else []
+    faults = metadata_checks.label_key(one.key, f"{path}.key") if one.key else []
     match one.operator or "":
         case "Exists":
             if one.value:

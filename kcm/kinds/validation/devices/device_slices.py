@@ -20,7 +20,7 @@ from kcm.api.resource_v1.slices import (
     ResourceSliceSpec,
 )
 from kcm.apiextensions.cel.library.numbers import is_semver
-from kcm.apimachinery import names
+from kcm.apimachinery import metadata_checks, names
 from kcm.apimachinery.field_errors import (
     Faults,
     forbidden,
@@ -242,7 +242,7 @@ def _capacity(amount: DeviceCapacity, path: str, shared: bool | None) -> Faults:
 
 
 def _taint(taint: DeviceTaint, path: str) -> Faults:
-    faults = meta.label_key(taint.key, f"{path}.key")
+    faults = metadata_checks.label_key(taint.key, f"{path}.key")
     if taint.value:
         faults += label_value(taint.value, f"{path}.value")
     if not taint.effect:

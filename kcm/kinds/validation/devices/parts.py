@@ -10,7 +10,7 @@ import re
 from collections.abc import Callable, Hashable, Sequence
 from typing import Any, TypeVar
 
-from kcm.apimachinery import names
+from kcm.apimachinery import metadata_checks, names
 from kcm.apimachinery.field_errors import (
     Faults,
     duplicate,
@@ -21,7 +21,6 @@ from kcm.apimachinery.field_errors import (
     too_long,
     too_many,
 )
-from kcm.kinds.validation import meta
 from kcm.kinds.validation.podspec.volumes import csi_driver
 
 T = TypeVar("T")
@@ -137,15 +136,15 @@ def effect(value: str | None, path: str) -> Faults:
 
 
 def label_value(value: str | None, path: str) -> Faults:
-    return invalid_all(path, value or "", meta.label_value_faults(value or ""))
+    return invalid_all(path, value or "", metadata_checks.label_value_faults(value or ""))
 
 
 def binding_conditions(good: Sequence[str], bad: Sequence[str], path: str) -> Faults:
     """Checks the conditions for which binding a pod waits, and with which it fails."""
     ready, failed = f"{path}.bindingConditions", f"{path}.bindingFailureConditions"
     faults = [
-        *each(good, ready, meta.label_key, most=_MOST_CONDITIONS, key=str),
-        *each(bad, failed, meta.label_key, most=_MOST_CONDITIONS, key=str),
+        *each(good, ready, metadata_checks.label_key, most=_MOST_CONDITIONS, key=str),
+        *each(bad, failed, metadata_checks.label_key, most=_MOST_CONDITIONS, key=str),
     ]
     awaited = frozenset(good)
     for index, condition in enumerate(bad):

@@ -19,7 +19,7 @@ from kcm.api.core_v1.affinity import (
     PodAntiAffinity,
 )
 from kcm.api.core_v1.persistent_volumes import VolumeNodeAffinity
-from kcm.apimachinery import names
+from kcm.apimachinery import metadata_checks, names
 from kcm.apimachinery.field_errors import Faults, forbidden, invalid, invalid_all, required
 from kcm.apimachinery.meta_v1 import LabelSelector
 from kcm.kinds.validation import meta
@@ -99,10 +99,12 @@ def _of_label(requirement: NodeSelectorRequirement, path: str, *, check_values: 
                 faults.append(required(where, detail))
         case other:
             faults.append(invalid(f"{path}.operator", other, _NOT_AN_OPERATOR))
-    faults += meta.label_key(requirement.key, f"{path}.key")
+    faults += metadata_checks.label_key(requirement.key, f"{path}.key")
     if check_values:
         for index, value in enumerate(values):
-            faults += invalid_all(f"{where}[{index}]", value, meta.label_value_faults(value))
+            faults += invalid_all(
+                f"{where}[{index}]", value, metadata_checks.label_value_faults(value)
+            )
     return faults
 
 
@@ -146,7 +148,7 @@ def _pod_term(term: PodAffinityTerm, path: str) -> Faults:
     faults += _keys(term, path)
     if not term.topology_key:
         faults.append(required(f"{path}.topologyKey", "can not be empty"))
-    return faults + meta.label_key(term.topology_key, f"{path}.topologyKey")
+    return faults + metadata_checks.label_key(term.topology_key, f"{path}.topologyKey")
 
 
 def _keys(term: PodAffinityTerm, path: str) -> Faults:
@@ -178,7 +180,7 @@ def _label_keys(keys: Iterable[str], selector: LabelSelector | None, path: str) 
         return [forbidden(path, "must not be specified when labelSelector is not set")]
     faults: Faults = []
     for index, key in enumerate(keys):
-        faults += meta.label_key(key, f"{path}[{index}]")
+        faults += metadata_checks.label_key(key, f"{path}[{index}]")
     return faults
 
 

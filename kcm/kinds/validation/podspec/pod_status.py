@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from kcm.api.core_v1 import ContainerStatus, Pod, PodSpec, PodStatus
 from kcm.api.core_v1.container_statuses import LinuxContainerUser
 from kcm.api.restarts import may_restart_all, restarts_after
-from kcm.apimachinery import names
+from kcm.apimachinery import metadata_checks, names
 from kcm.apimachinery.field_errors import (
     Faults,
     forbidden,
@@ -35,7 +35,7 @@ def update(new: Pod, old: Pod) -> Faults:
         if condition.type not in _SYSTEM_CONDITIONS:
             # As in upstream's messages, this path begins with metadata.
             path = f"metadata.conditions[{index}].Type"
-            faults += meta.label_key(condition.type, path)
+            faults += metadata_checks.label_key(condition.type, path)
     if new.spec.node_name != old.spec.node_name:
         faults.append(forbidden("status.nodeName", "may not be changed directly"))
     nominated = new.status.nominated_node_name

@@ -16,7 +16,7 @@ from kcm.api.core_v1 import (
     ResourceRequirements,
     Toleration,
 )
-from kcm.apimachinery import names
+from kcm.apimachinery import metadata_checks, names
 from kcm.apimachinery.field_errors import (
     ROOT,
     Faults,
@@ -122,8 +122,8 @@ def template(pod_template: PodTemplateSpec, path: str) -> Faults:
     metadata, spec = pod_template.metadata, pod_template.spec
     annotations = f"{path}.metadata.annotations"
     faults = [
-        *meta.labels(metadata.labels, f"{path}.metadata.labels"),
-        *meta.annotation_map(metadata.annotations, annotations),
+        *metadata_checks.labels(metadata.labels, f"{path}.metadata.labels"),
+        *metadata_checks.annotation_map(metadata.annotations, annotations),
         *rules_in_annotations(metadata.annotations or {}, spec, annotations),
         *pod_spec(spec, f"{path}.spec"),
     ]
@@ -150,7 +150,7 @@ def pod_spec(spec: PodSpec, path: str, pod_name: str | None = None) -> Faults:
         *network.host_ports(spec, path, in_pod=pod_name is not None),
         *one_of(f"{path}.restartPolicy", spec.restart_policy, _RESTART_POLICIES),
         *one_of(f"{path}.dnsPolicy", spec.dns_policy, _DNS_POLICIES),
-        *meta.labels(spec.node_selector, f"{path}.nodeSelector"),
+        *metadata_checks.labels(spec.node_selector, f"{path}.nodeSelector"),
         *security.of_pod(spec, f"{path}.securityContext"),
         *affinity(spec.affinity, f"{path}.affinity"),
         *network.dns(spec, f"{path}.dnsConfig"),
@@ -175,13 +175,13 @@ def pod_spec(spec: PodSpec, path: str, pod_name: str | None = None) -> Faults:
 def _gates(spec: PodSpec, path: str) -> Faults:
     faults: Faults = []
     for index, gate in enumerate(spec.readiness_gates or ()):
-        faults += meta.label_key(
+        faults += metadata_checks.label_key(
             gate.condition_type, f"{path}.readinessGates[{index}].conditionType"
         )
     seen: set[str] = set()
     for index, scheduling_gate in enumerate(spec.scheduling_gates or ()):
         where = f"{path}.schedulingGates[{index}]"
-        faults += meta.label_key(scheduling_gate.name, where)
+        faults += metadata_checks.label_key(scheduling_gate.name, where)
         if scheduling_gate.name in seen:
             faults.append(duplicate(where, scheduling_gate.name))
         seen.add(scheduling_gate.name)
@@ -236,7 +236,7 @@ def tolerations(tolerations: Iterable[Toleration], path: str) -> Faults:
         where = f"{path}[{index}]"
         operator = toleration.operator or ""
         if toleration.key:
-            faults += meta.label_key(toleration.key, f"{where}.key")
+            faults += metadata_checks.label_key(toleration.key, f"{where}.key")
         elif operator != "Exists":
             detail = (
                 "operator must be Exists when `key` is empty, "
@@ -256,7 +256,7 @@ def _toleration_operator(toleration: Toleration, path: str) -> Faults:
     value = toleration.value or ""
     match toleration.operator or "":
         case "" | "Equal":
-            complaints = ";".join(meta.label_value_faults(value))
+            complaints = ";".join(metadata_checks.label_value_faults(value))
             return [invalid(path, value, complaints)] if complaints else []
         case "Exists":
             detail = "value must be empty when `operator` is 'Exists'"

@@ -16,7 +16,7 @@ from kcm.api.core_v1.environment import (
 )
 from kcm.apimachinery import names
 from kcm.apimachinery.field_errors import Faults, invalid, invalid_all, not_supported, required
-from kcm.kinds.validation.meta import label_key
+from kcm.apimachinery.metadata_checks import label_key
 
 IN_VARIABLES = (
     "metadata.name", "metadata.namespace", "metadata.uid", "spec.nodeName",

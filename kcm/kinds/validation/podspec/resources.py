@@ -20,8 +20,8 @@ from kcm.apimachinery.field_errors import (
     one_of,
     required,
 )
+from kcm.apimachinery.metadata_checks import label_key
 from kcm.apimachinery.quantity import Quantity, ResourceList
-from kcm.kinds.validation.meta import label_key
 
 _IN_CONTAINERS = frozenset({"cpu", "memory", "ephemeral-storage"})
 _STANDARD = _IN_CONTAINERS | {"storage", "pods", "services", "secrets", "configmaps"}

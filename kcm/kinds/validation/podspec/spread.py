@@ -10,6 +10,7 @@ from collections import Counter
 from collections.abc import Iterable
 
 from kcm.api.core_v1.affinity import TopologySpreadConstraint
+from kcm.apimachinery import metadata_checks
 from kcm.apimachinery.field_errors import (
     Faults,
     duplicate,
@@ -80,7 +81,7 @@ def _match_label_keys(constraint: TopologySpreadConstraint, path: str) -> Faults
     taken = set((selector.match_labels if selector else None) or ())
     taken |= {one.key for one in (selector.match_expressions if selector else None) or ()}
     for index, key in enumerate(constraint.match_label_keys):
-        faults += meta.label_key(key, f"{path}[{index}]")
+        faults += metadata_checks.label_key(key, f"{path}[{index}]")
         if key in taken:
             detail = "exists in both matchLabelKeys and labelSelector"
             faults.append(invalid(f"{path}[{index}]", key, detail))

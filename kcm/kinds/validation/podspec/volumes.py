@@ -21,7 +21,7 @@ from kcm.api.core_v1.volume_sources import (
     SecretVolumeSource,
 )
 from kcm.api.core_v1.volumes import EphemeralVolumeSource
-from kcm.apimachinery import names
+from kcm.apimachinery import metadata_checks, names
 from kcm.apimachinery.field_errors import (
     Faults,
     duplicate,
@@ -34,7 +34,7 @@ from kcm.apimachinery.field_errors import (
     too_long,
 )
 from kcm.apimachinery.meta_v1 import ObjectMeta
-from kcm.kinds.validation import meta, volume_claims
+from kcm.kinds.validation import volume_claims
 from kcm.kinds.validation.podspec import disks
 from kcm.kinds.validation.podspec.paths import descending, file_mode, no_backsteps
 from kcm.kinds.validation.podspec.projected import downward_api, key_to_paths, projected
@@ -173,8 +173,8 @@ def _ephemeral(source: EphemeralVolumeSource, path: str) -> Faults:
 
 def _template_metadata(metadata: ObjectMeta, path: str) -> Faults:
     """Checks that only labels and annotations are set."""
-    faults = meta.annotation_map(metadata.annotations, f"{path}.annotations")
-    faults += meta.labels(metadata.labels, f"{path}.labels")
+    faults = metadata_checks.annotation_map(metadata.annotations, f"{path}.annotations")
+    faults += metadata_checks.labels(metadata.labels, f"{path}.labels")
     for name, field in type(metadata).model_fields.items():
         if name not in _TEMPLATE_METADATA and getattr(metadata, name) is not None:
             faults.append(forbidden(f"{path}.{field.alias}", "cannot be set"))
