@@ -2,21 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping
 
 from tests.upstream import extensions, nodes, objects, values, volumes
 from tests.upstream.accepted import Compare
 
-COMPARISONS: Sequence[Compare] = (
-    objects.compare_verdicts,
-    objects.compare_defaults,
-    objects.compare_stored,
-    nodes.compare_node_authorizer,
-    nodes.compare_node_restriction,
-    values.compare_strategic_merge,
-    values.compare_quantities,
-    values.compare_selectors,
-    volumes.compare_binder,
-    extensions.compare_definitions,
-    extensions.compare_rules,
-)
+COMPARISONS: Mapping[Compare, tuple[str, ...]] = {
+    objects.compare_verdicts: ("validation: verdicts", "validation: fields"),
+    objects.compare_defaults: ("defaults",),
+    objects.compare_stored: ("stored",),
+    nodes.compare_node_authorizer: ("node authorizer: decisions", "node authorizer: reasons"),
+    nodes.compare_node_restriction: ("node restriction: decisions", "node restriction: words"),
+    values.compare_strategic_merge: ("strategic merge",),
+    values.compare_quantities: ("quantities",),
+    values.compare_selectors: ("selectors",),
+    volumes.compare_binder: ("volume binder",),
+    extensions.compare_definitions: ("definitions: verdicts", "definitions: fields"),
+    extensions.compare_rules: ("rules",),
+}
+"""The functions that compare, and the groups of cases whose differences each returns."""

@@ -11,4 +11,6 @@ pytestmark = pytest.mark.filterwarnings("ignore:Parsed a serial number")
 
 @pytest.mark.parametrize("compare", COMPARISONS, ids=lambda compare: compare.__name__)
 def test_results_are_upstreams(compare: accepted.Compare) -> None:
-    accepted.check(compare())
+    differences = compare()
+    assert tuple(differences) == COMPARISONS[compare]
+    accepted.check(differences)
