@@ -317,7 +317,8 @@ BODIES: dict[str, dict[str, Any]] = {
                     "schema": {"openAPIV3Schema": {"type": "object"}},
                 }
             ],
-        }
+        },
+        "status": {"storedVersions": ["v1"]},
     },
 }
 NAMES = {

@@ -12,7 +12,7 @@ from typing import TypeVar
 
 from kcm.api import codec
 from kcm.api.custom.kinds import CustomObject
-from kcm.apiextensions import defaulting, pruning, validating
+from kcm.apiextensions import defaulting, embedded, pruning, validating
 from kcm.apiextensions.cel import rules
 from kcm.apimachinery.field_errors import Faults
 
@@ -51,7 +51,7 @@ def validate(obj: CustomObject, old: CustomObject | None = None) -> Faults:
         # A fault that was there before the change does not forbid the change.
         known = validating.validate(before, schema.raw)
         faults = [fault for fault in faults if fault not in known]
-    faults += validating.check_embedded(body, schema)
+    faults += embedded.check(body, schema)
     if before is None or not any(validating.lists(before, schema)):
         faults += validating.lists(body, schema)
     return faults + rules.check(schema, body, before, faults)

@@ -15,15 +15,8 @@ from collections.abc import Iterator
 from typing import Any
 
 from kcm.api.custom.structural_schema import Json, parse
-from kcm.apiextensions import (
-    defaulting,
-    keywords,
-    list_types,
-    patterns,
-    pruning,
-    rule_checks,
-    validating,
-)
+from kcm.apiextensions import default_checks, keywords, list_types, patterns, rule_checks
+from kcm.apiextensions.default_checks import Surroundings
 from kcm.apimachinery.field_errors import Faults, forbidden, invalid, not_supported, required
 from kcm.errors import FieldError
 
@@ -38,6 +31,7 @@ _NOT_SUPPORTED = (
     "dependencies",
     "$ref",
 )
+_TRUE_OR_UNDEFINED = "must be true or undefined"
 _JUNCTORS = ("allOf", "anyOf", "oneOf")
 _OF_OBJECTS = ("apiVersion", "kind", "metadata")
 _PREFIX = "x-kubernetes-"
@@ -49,22 +43,24 @@ _WHERE = {
 
 
 def check(schema: Any, path: str) -> Faults:
-    """Returns the faults that keep a schema from being structural."""
+    """Returns the faults that keep a schema from being structural.
+
+    As upstream, one that says that unknown fields are not preserved has no other faults.
+    """
     if not isinstance(schema, dict):
         return [invalid(path, schema, "must be a schema object")]
     try:
         if json.dumps(schema).lower().count(r"\\p") > _MOST_CLASSES:
             detail = f"must not have more than {_MOST_CLASSES} classes of Unicode in its patterns"
             return [invalid(path, "", detail)]
-        return list(_node(schema, path, "root", ""))
+        faults = list(_node(schema, path, "root", None))
+        return [fault for fault in faults if fault.detail == _TRUE_OR_UNDEFINED] or faults
     except (AttributeError, TypeError, ValueError, RecursionError) as error:
         return [invalid(path, "", f"the schema cannot be read: {error}")]
 
 
-def _node(schema: Json, path: str, level: str, within: str) -> Iterator[FieldError]:
-    """Yields the faults of a schema. `within` is `meta` below the type and metadata of an object,
-    `values` below the values of a map there, or "".
-    """
+def _node(schema: Json, path: str, level: str, within: Surroundings | None) -> Iterator[FieldError]:
+    """Yields the faults of a schema. `within` is there below the type and metadata of an object."""
     if faults := list(keywords.faults(schema, path)):
         yield from faults  # further checks would fail on them
         return
@@ -72,11 +68,8 @@ def _node(schema: Json, path: str, level: str, within: str) -> Iterator[FieldErr
     yield from _type(schema, path, level)
     yield from _extensions(schema, path, level)
     yield from _values(schema, path)
-    if within == "values" and schema.get("default") is not None:
-        detail = "must not be set inside additionalProperties applying to object metadata"
-        yield forbidden(f"{path}.default", detail)
-    else:
-        yield from _default(schema, path, level)
+    if schema.get("default") is not None:
+        yield from default_checks.check(schema, path, within, root=level == "root")
     if within and schema.get(f"{_PREFIX}embedded-resource"):
         detail = "must not be used inside of resource meta"
         yield forbidden(f"{path}.{_PREFIX}embedded-resource", detail)
@@ -104,18 +97,24 @@ def _additional(schema: Json, path: str, level: str) -> Iterator[FieldError]:
         )
 
 
-def _inner(schema: Json, path: str, level: str, within: str) -> Iterator[FieldError]:
+def _inner(
+    schema: Json, path: str, level: str, within: Surroundings | None
+) -> Iterator[FieldError]:
     """Yields the faults of the schemas below one."""
     properties, extra = schema.get("properties") or {}, schema.get("additionalProperties")
     is_object = level == "root" or schema.get(f"{_PREFIX}embedded-resource")
     for name, inner in properties.items():
-        if not (level == "root" and name == "metadata"):
-            inside = within or ("meta" if is_object and name in _OF_OBJECTS else "")
-            yield from _node(inner, f"{path}.properties[{name}]", "field", inside)
+        where, below = f"{path}.properties[{name}]", within and within.under(name)
+        if is_object and name in _OF_OBJECTS:
+            below = Surroundings.of(schema, name, root=level == "root")
+        if level == "root" and name == "metadata":
+            yield from default_checks.forbid_all(inner, where, f"in top-level {name}")
+        else:
+            yield from _node(inner, where, "field", below)
     if isinstance(extra, dict):
-        yield from _node(extra, f"{path}.additionalProperties", "field", within and "values")
+        yield from _node(extra, f"{path}.additionalProperties", "field", within and within.values())
     if isinstance(schema.get("items"), dict):
-        yield from _node(schema["items"], f"{path}.items", "item", within)
+        yield from _node(schema["items"], f"{path}.items", "item", within and within.under(0))
 
 
 def _standard(schema: Json, path: str) -> Iterator[FieldError]:
@@ -166,9 +165,7 @@ def _type(schema: Json, path: str, level: str) -> Iterator[FieldError]:
 def _extensions(schema: Json, path: str, level: str) -> Iterator[FieldError]:
     kept = schema.get(f"{_PREFIX}preserve-unknown-fields")
     if kept is False:
-        yield invalid(
-            f"{path}.{_PREFIX}preserve-unknown-fields", False, "must be true or undefined"
-        )
+        yield invalid(f"{path}.{_PREFIX}preserve-unknown-fields", False, _TRUE_OR_UNDEFINED)
     if schema.get(f"{_PREFIX}int-or-string"):
         detail = "must be false if x-kubernetes-int-or-string is true"
         for name in ("preserve-unknown-fields", "embedded-resource"):
@@ -192,22 +189,6 @@ def _extensions(schema: Json, path: str, level: str) -> Iterator[FieldError]:
             yield from rule_checks.check(rule, where, node, root=level == "root")
 
 
-def _default(schema: Json, path: str, level: str) -> Iterator[FieldError]:
-    value = schema.get("default")
-    if value is None:
-        return
-    if level == "root":
-        yield forbidden(f"{path}.default", "must not be set at the root")
-        return
-    parsed = parse(schema)
-    dropped: list[str] = []
-    pruning.prune(value, parsed, "", dropped)
-    if dropped:
-        yield invalid(f"{path}.default", value, "must not have unknown fields")
-    filled = defaulting.default(value, parsed)
-    yield from validating.validate(filled, schema, f"{path}.default")
-
-
 def _metadata(schema: Json, path: str, level: str) -> Iterator[FieldError]:
     properties = schema.get("properties") or {}
     for name in ("kind", "apiVersion"):
@@ -221,7 +202,7 @@ def _metadata(schema: Json, path: str, level: str) -> Iterator[FieldError]:
     if metadata.get("type") != "object":
         yield invalid(f"{where}.type", metadata.get("type") or "", "must be object")
     inner = set(metadata.get("properties") or ()) - {"name", "generateName"}
-    beside = set(metadata) - {"type", "properties", "description"}
+    beside = set(metadata) - {"type", "properties", "description", "default"}
     if level == "root" and (inner or beside):
         yield forbidden(
             where,

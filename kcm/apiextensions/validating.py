@@ -209,7 +209,7 @@ def _int_or_string(schema: Json) -> bool:
     return bool(schema.get("x-kubernetes-int-or-string"))
 
 
-# --- lists that are sets or maps, objects within objects
+# --- lists that are sets or maps
 
 
 def lists(value: Any, schema: StructuralSchema | None, path: str = "") -> Iterator[FieldError]:
@@ -238,21 +238,3 @@ def _twice(value: list[Any], schema: StructuralSchema, path: str) -> Iterator[Fi
         if text in seen:
             yield duplicate(f"{path}[{index}]", _json(shown) if isinstance(shown, dict) else shown)
         seen.add(text)
-
-
-def check_embedded(
-    value: Any, schema: StructuralSchema | None, path: str = ""
-) -> Iterator[FieldError]:
-    """Yields a fault for each embedded resource without apiVersion or kind."""
-    if schema is None:
-        return
-    if isinstance(value, dict):
-        if schema.embedded:
-            for name in ("apiVersion", "kind"):
-                if not isinstance(value.get(name), str) or not value[name]:
-                    yield required(_under(path, name), "must not be empty")
-        for name, inner in value.items():
-            yield from check_embedded(inner, schema.field(name), _under(path, name))
-    elif isinstance(value, list):
-        for index, item in enumerate(value):
-            yield from check_embedded(item, schema.items, f"{path}[{index}]")

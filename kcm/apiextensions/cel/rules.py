@@ -55,6 +55,13 @@ def check(schema: StructuralSchema, new: Any, old: Any, faults: Faults) -> Fault
     return list(_Checker().walk(schema, new, before, "", root=True))
 
 
+def check_default(schema: StructuralSchema, value: Any, path: str) -> Faults:
+    """Returns a fault for each rule that the default of a node of a schema breaks."""
+    if not schema.has_rules or not expressions.available():
+        return []
+    return list(_Checker().walk(schema, value, value, path))
+
+
 class _Checker:
     """Checks the rules of one object until the budget of CPU time is used up."""
 

@@ -74,8 +74,9 @@ def _status(definition: CustomResourceDefinition) -> Faults:
     accepted = definition.status.accepted_names
     names_faults = _spelling(accepted, "status.acceptedNames") if accepted else []
     path, stored = "status.storedVersions", definition.status.stored_versions or []
-    if not stored:  # the strategy sets them
-        return names_faults
+    if not stored:
+        none = definition.status.stored_versions
+        return [*names_faults, invalid(path, none, "must have at least one stored version")]
     versions = definition.spec.versions
     known = {version.name for version in versions}
     return [
@@ -126,7 +127,7 @@ def _spec(
     elif "." not in spec.group:
         faults.append(invalid("spec.group", spec.group, "should be a domain with at least one dot"))
     faults += one_of("spec.scope", spec.scope, _SCOPES)
-    faults += _unlike_stored(_versions(spec.versions), old)
+    faults += _unlike_stored(_versions(spec.versions), spec.versions, old)
     faults += _names(spec.names, "spec.names")
     faults += conversions.check(spec.conversion, old)
     if spec.preserve_unknown_fields:
@@ -134,17 +135,31 @@ def _spec(
     return faults
 
 
-def _unlike_stored(faults: Faults, old: CustomResourceDefinition | None) -> Faults:
+def _unlike_stored(
+    faults: Faults,
+    versions: Sequence[CustomResourceDefinitionVersion],
+    old: CustomResourceDefinition | None,
+) -> Faults:
     """Returns the faults without those that the stored definition has as well, in any place.
 
-    They come from a time when they were allowed. No version had more fields than it may have.
+    They come from a time when they were allowed. Too many selectable fields may stay as they are.
     """
     if old is None or not faults:
         return faults
 
     before = old.spec.versions
     stored = {_kind_of(one) for one in field_errors.collect_tentative(lambda: _versions(before))}
-    return [f for f in faults if f.type == "Too many" or _kind_of(f) not in stored]
+    fields = {version.name: version.selectable_fields for version in before}
+    kept = {
+        f"spec.versions[{index}].selectableFields"
+        for index, version in enumerate(versions)
+        if version.selectable_fields == fields.get(version.name)
+    }
+    return [
+        fault
+        for fault in faults
+        if _kind_of(fault) not in stored or (fault.type == "Too many" and fault.field not in kept)
+    ]
 
 
 def _kind_of(fault: FieldError) -> tuple[str, str, str]:

@@ -95,12 +95,6 @@ def test_sets_and_lists_with_keys_have_nothing_twice() -> None:
     ]
 
 
-def test_objects_within_objects_say_what_they_are() -> None:
-    inner = struct() | {"x-kubernetes-embedded-resource": True}
-    errors = validating.check_embedded({"a": {"kind": "X"}}, parse(struct(a=inner)))
-    assert [str(fault) for fault in errors] == ["a.apiVersion: Required value: must not be empty"]
-
-
 def test_faults_that_come_to_nothing_do_not_count_among_those_that_are_told() -> None:
     item = TEXT | {"anyOf": [{"enum": ["a"]}, {"minLength": 1}]}
     schema = {"type": "array", "items": item}
