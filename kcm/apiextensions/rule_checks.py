@@ -8,11 +8,10 @@ Kubernetes 1.36. Departure: the costs of rules are not estimated.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
 
-from kcm.api.custom.structural_schema import StructuralSchema
+from kcm.api.custom.structural_schema import Json, StructuralSchema
 from kcm.apiextensions import field_paths
-from kcm.apiextensions.cel.type_checking import find_rule_type
+from kcm.apiextensions.cel.rule_types import RuleTypes
 from kcm.apimachinery.field_errors import invalid, not_supported, required
 from kcm.errors import FieldError
 
@@ -25,16 +24,34 @@ _REASONS = (
 )  # fmt: skip
 
 
-def check(rule: Any, path: str, node: StructuralSchema, *, root: bool) -> Iterator[FieldError]:
-    """Yields what is wrong with a rule of a node of a schema. `root` says that it is the root."""
+def check(schema: StructuralSchema, path: str) -> Iterator[FieldError]:
+    """Yields what is wrong with the rules of a schema in which nothing else is wrong."""
+    if schema.has_rules:
+        yield from _check_node(schema, path, RuleTypes(schema))
+
+
+def _check_node(schema: StructuralSchema, path: str, types: RuleTypes) -> Iterator[FieldError]:
+    for index, rule in enumerate(schema.rules):
+        yield from _check_rule(rule, f"{path}.x-kubernetes-validations[{index}]", schema, types)
+    for name, inner in schema.properties.items():
+        yield from _check_node(inner, f"{path}.properties[{name}]", types)
+    if schema.additional is not None:
+        yield from _check_node(schema.additional, f"{path}.additionalProperties", types)
+    if schema.items is not None:
+        yield from _check_node(schema.items, f"{path}.items", types)
+
+
+def _check_rule(
+    rule: Json, path: str, node: StructuralSchema, types: RuleTypes
+) -> Iterator[FieldError]:
     text = str(rule.get("rule") or "")
     if not text.strip():
         yield required(f"{path}.rule", "rule is not specified")
         return
     for name, (wanted, why) in _OF_EXPRESSIONS.items():
         if rule.get(name):
-            given, error = find_rule_type(
-                str(rule[name]), node, root=root, optional_old=bool(rule.get("optionalOldSelf"))
+            given, error = types.find(
+                str(rule[name]), node, optional_old=bool(rule.get("optionalOldSelf"))
             )
             if error:
                 yield invalid(f"{path}.{name}", rule[name], f"compilation failed: {error}")

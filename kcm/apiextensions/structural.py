@@ -45,7 +45,8 @@ _WHERE = {
 def check(schema: Any, path: str) -> Faults:
     """Returns the faults that keep a schema from being structural.
 
-    As upstream, one that says that unknown fields are not preserved has no other faults.
+    Rules are checked once nothing else is wrong. As upstream, a schema that says that unknown
+    fields are not preserved has no other faults.
     """
     if not isinstance(schema, dict):
         return [invalid(path, schema, "must be a schema object")]
@@ -54,7 +55,9 @@ def check(schema: Any, path: str) -> Faults:
             detail = f"must not have more than {_MOST_CLASSES} classes of Unicode in its patterns"
             return [invalid(path, "", detail)]
         faults = list(_node(schema, path, "root", None))
-        return [fault for fault in faults if fault.detail == _TRUE_OR_UNDEFINED] or faults
+        if faults:
+            return [fault for fault in faults if fault.detail == _TRUE_OR_UNDEFINED] or faults
+        return list(rule_checks.check(parse(schema), path))
     except (AttributeError, TypeError, ValueError, RecursionError) as error:
         return [invalid(path, "", f"the schema cannot be read: {error}")]
 
@@ -66,7 +69,7 @@ def _node(schema: Json, path: str, level: str, within: Surroundings | None) -> I
         return
     yield from _standard(schema, path)
     yield from _type(schema, path, level)
-    yield from _extensions(schema, path, level)
+    yield from _extensions(schema, path)
     yield from _values(schema, path)
     if schema.get("default") is not None:
         yield from default_checks.check(schema, path, within, root=level == "root")
@@ -162,7 +165,7 @@ def _type(schema: Json, path: str, level: str) -> Iterator[FieldError]:
         yield required(f"{path}.items", "must be specified")
 
 
-def _extensions(schema: Json, path: str, level: str) -> Iterator[FieldError]:
+def _extensions(schema: Json, path: str) -> Iterator[FieldError]:
     kept = schema.get(f"{_PREFIX}preserve-unknown-fields")
     if kept is False:
         yield invalid(f"{path}.{_PREFIX}preserve-unknown-fields", False, _TRUE_OR_UNDEFINED)
@@ -182,11 +185,6 @@ def _extensions(schema: Json, path: str, level: str) -> Iterator[FieldError]:
             )
         if map_type not in _MAP_TYPES:
             yield not_supported(f"{path}.{_PREFIX}map-type", map_type, _MAP_TYPES)
-    if rules := schema.get(f"{_PREFIX}validations"):
-        node = parse(schema)
-        for index, rule in enumerate(rules):
-            where = f"{path}.{_PREFIX}validations[{index}]"
-            yield from rule_checks.check(rule, where, node, root=level == "root")
 
 
 def _metadata(schema: Json, path: str, level: str) -> Iterator[FieldError]:

@@ -19,7 +19,7 @@ from kcm.api.certificates_v1 import CertificateSigningRequest
 from kcm.api.core_v1 import PersistentVolume, Pod
 from kcm.api.custom import structural_schema
 from kcm.api.scheme import BUILT_IN, Resource
-from kcm.apiextensions import structural
+from kcm.apiextensions import rule_checks
 from kcm.apiextensions.cel import rules as cel_rules
 from kcm.apimachinery.base import Model
 from kcm.apimachinery.labels import Selector
@@ -323,10 +323,11 @@ def judge_definition(new: Json, old: Json) -> Verdict:
 
 def check_rules(schema: Json, obj: Json, old: Json) -> list[str]:
     """Returns the faults of the rules of a schema, or else those that they find in an object."""
-    wrong = [str(fault) for fault in structural.check(schema, "schema")]
+    parsed = structural_schema.parse(schema)
+    wrong = [str(fault) for fault in rule_checks.check(parsed, "schema")]
     if faults := [fault for fault in wrong if "compilation failed" in fault]:
         return faults
-    return [str(fault) for fault in cel_rules.check(structural_schema.parse(schema), obj, old, [])]
+    return [str(fault) for fault in cel_rules.check(parsed, obj, old, [])]
 
 
 # --- The persistent volume binder.

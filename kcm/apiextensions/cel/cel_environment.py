@@ -12,7 +12,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from functools import partial
+from functools import lru_cache, partial
 from typing import Any
 
 from cel_expr_python import cel
@@ -100,6 +100,7 @@ def type_name(program: Any) -> str:
     return str(program.return_type().name())
 
 
+@lru_cache(maxsize=1)
 def _extensions() -> list[Any]:
     return [
         ext_strings.ExtStrings(),

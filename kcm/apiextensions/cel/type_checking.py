@@ -22,16 +22,16 @@ from kcm.api.custom.kinds import CustomObject, CustomResource
 from kcm.api.custom.structural_schema import StructuralSchema
 from kcm.api.scheme import Resource
 from kcm.apiextensions import structure
-from kcm.apiextensions.cel.expressions import bind_old
 from kcm.apiextensions.cel.values import describes_itself, spell_names
 from kcm.apiextensions.structure import Shape, Struct
 from kcm.apimachinery.base import Model
 from kcm.apimachinery.meta_v1 import KubeObject
 
-_MOST_MESSAGES = 2000
+_MOST_MESSAGES = 10_000
 _MOST_FIELDS = 100_000  # of a message; the numbers beyond are those of second names
 _PACKAGE = "kcm.checked"
 _OWN_NAME = re.compile(rf"{re.escape(_PACKAGE)}\.([A-Za-z]+)\d+")  # DeploymentSpec of the kind's
+_LINE = re.compile(r"<input>:(\d+):")
 _ANY, _MOMENT = ".google.protobuf.Value", ".google.protobuf.Timestamp"
 _REAL, _WHOLE, _TRUTH, _TEXT, _MESSAGE, _BYTES = (
     1,
@@ -80,34 +80,7 @@ def find_type_error(text: str, kind: Resource, params: Resource | None) -> str:
     """
     is_kept = not (isinstance(kind, CustomResource) or isinstance(params, CustomResource))
     environment = _kept_environment(kind, params) if is_kept else _environment(kind, params)
-    if environment is None:
-        return ""
-    try:
-        with _LOCK:  # the environment may not be thread-safe
-            environment.compile(text)
-    except (RuntimeError, ValueError, TypeError) as error:
-        return _read_error(error)
-    return ""
-
-
-def find_rule_type(
-    text: str, schema: StructuralSchema, *, root: bool, optional_old: bool
-) -> tuple[str, str]:
-    """Returns the type of an expression's value, such as BOOL or DYN, and what is wrong with the
-    expression, "" if nothing is.
-
-    It is part of a rule of a custom kind's schema: `self` and `oldSelf` have the type of the node
-    `schema`. Without the library, the type is DYN.
-    """
-    environment = _rule_environment(schema, root)
-    if environment is None:
-        return "DYN", ""
-    try:
-        with _LOCK:
-            program = environment.compile(bind_old(text) if optional_old else text)
-    except (RuntimeError, ValueError, TypeError) as error:
-        return "", _read_error(error)
-    return str(program.return_type().name()), ""
+    return "" if environment is None else find_type_in(environment, text)[1]
 
 
 def find_type(text: str, names: Iterable[str], variables: Mapping[str, str]) -> tuple[str, str]:
@@ -118,13 +91,19 @@ def find_type(text: str, names: Iterable[str], variables: Mapping[str, str]) -> 
     own. Without the library, the type is DYN.
     """
     environment = _policy_environment(tuple(names), tuple(variables.items()))
-    if environment is None:
-        return "DYN", ""
+    return ("DYN", "") if environment is None else find_type_in(environment, text)
+
+
+def find_type_in(environment: Any, text: str, *, skipped: int = 0) -> tuple[str, str]:
+    """Returns the type of the value of an expression, and what is wrong with it, "" if nothing is.
+
+    The first `skipped` lines of the text are not part of the expression.
+    """
     try:
-        with _LOCK:
+        with _LOCK:  # the environment may not be thread-safe
             program = environment.compile(text)
     except (RuntimeError, ValueError, TypeError) as error:
-        return "", _read_error(error)
+        return "", _read_error(error, skipped)
     return str(program.return_type().name()), ""
 
 
@@ -134,30 +113,18 @@ def _policy_environment(names: tuple[str, ...], variables: tuple[tuple[str, str]
         from kcm.apiextensions.cel import cel_environment  # noqa: PLC0415 - loads 16 MB
     except ImportError:
         return None
-    pool = _Descriptions()
+    pool = Descriptions()
     own = {"variables": pool.add_fields("Variables", variables)}
     others = [name for name in names if name != "variables"]
     return cel_environment.make_typed(pool.build(), own, others)
 
 
-def _read_error(error: Exception) -> str:
+def _read_error(error: Exception, skipped: int = 0) -> str:
     message = str(error).strip().removeprefix("INVALID_ARGUMENT: ")
-    return _OWN_NAME.sub(r"\1", message.removesuffix(" [INVALID_ARGUMENT]"))
-
-
-@lru_cache(maxsize=1)  # for all rules of a node
-def _rule_environment(schema: StructuralSchema, root: bool) -> Any:
-    try:
-        from kcm.apiextensions.cel import cel_environment  # noqa: PLC0415 - loads 16 MB
-    except ImportError:
-        return None
-    pool = _Descriptions()
-    own = pool.describe(with_object_fields(schema) if root else schema)
-    variables = {"self": own, "oldSelf": own, "oldSelfs": f"list<{own}>"}
-    try:
-        return cel_environment.make_typed(pool.build(), variables, ())
-    except (RuntimeError, TypeError, ValueError):  # a schema that protobuf cannot express
-        return cel_environment.make()
+    message = _OWN_NAME.sub(r"\1", message.removesuffix(" [INVALID_ARGUMENT]"))
+    if not skipped:
+        return message
+    return _LINE.sub(lambda found: f"<input>:{int(found[1]) - skipped}:", message)
 
 
 def _environment(kind: Resource, params: Resource | None) -> Any:
@@ -165,7 +132,7 @@ def _environment(kind: Resource, params: Resource | None) -> Any:
         from kcm.apiextensions.cel import cel_environment  # noqa: PLC0415 - loads 16 MB
     except ImportError:
         return None
-    pool = _Descriptions()
+    pool = Descriptions()
     variables = dict.fromkeys(("object", "oldObject"), pool.add(kind.model))
     if params is not None:
         variables["params"] = pool.add(params.model)
@@ -178,7 +145,7 @@ def _environment(kind: Resource, params: Resource | None) -> Any:
 _kept_environment = lru_cache(maxsize=32)(_environment)
 
 
-class _Descriptions:
+class Descriptions:
     """Describes structs as messages, each once."""
 
     def __init__(self) -> None:

@@ -6,7 +6,7 @@ import pytest
 
 from kcm.api.custom.structural_schema import parse
 from kcm.apiextensions.cel import expressions
-from kcm.apiextensions.cel.type_checking import find_rule_type
+from kcm.apiextensions.cel.rule_types import RuleTypes
 from tests.unit.apiextensions.samples import TEXT, WHOLE, struct
 
 pytestmark = pytest.mark.skipif(not expressions.available(), reason="no library for CEL here")
@@ -24,8 +24,15 @@ SCHEMA = struct(
 ) | {"required": ["text"]}
 
 
-def find(text: str, *, root: bool = False, schema: dict[str, Any] = SCHEMA) -> tuple[str, str]:
-    return find_rule_type(text, parse(schema), root=root, optional_old=False)
+RULES = {"x-kubernetes-validations": [{"rule": "true"}]}
+
+
+def find(
+    text: str, *, root: bool = False, schema: dict[str, Any] = SCHEMA, optional_old: bool = False
+) -> tuple[str, str]:
+    whole = parse(schema | RULES if root else struct(node=schema | RULES))
+    node = whole if root else whole.properties["node"]
+    return RuleTypes(whole).find(text, node, optional_old=optional_old)
 
 
 @pytest.mark.parametrize(
@@ -78,7 +85,31 @@ def test_a_rule_of_a_scalar_or_list_is_checked_too() -> None:
 
 
 def test_oldself_may_be_an_optional() -> None:
-    kind, error = find_rule_type(
-        "oldSelf.hasValue() && oldSelf.value() == self", parse(WHOLE), root=False, optional_old=True
-    )
-    assert (kind, error) == ("BOOL", "")
+    text = "oldSelf.hasValue() && oldSelf.value() == self"
+    assert find(text, schema=WHOLE, optional_old=True) == ("BOOL", "")
+
+
+def test_an_error_is_told_at_its_place_in_the_expression() -> None:
+    for text in ("self.text ==\n 1", "self.text ==\n nothing", "self.text ==\n"):
+        assert "ERROR: <input>:" in find(text)[1]
+        assert find(text)[1].partition("<input>:")[2][0] in "12"
+
+
+def test_a_bracket_in_an_expression_does_not_end_what_is_around_it() -> None:
+    assert "Syntax error" in find("true) || (true")[1]
+
+
+def test_each_node_of_a_schema_has_its_own_type() -> None:
+    whole = parse(struct(a=TEXT | RULES, b=struct(c=WHOLE) | RULES))
+    types = RuleTypes(whole)
+    a, b = whole.properties["a"], whole.properties["b"]
+    assert types.find("self == 'a'", a, optional_old=False) == ("BOOL", "")
+    assert types.find("self.c == 1", b, optional_old=False) == ("BOOL", "")
+    assert types.find("self.c == 1", a, optional_old=False)[0] == ""
+
+
+def test_a_schema_that_protobuf_cannot_express_costs_the_other_nodes_nothing() -> None:
+    odd = struct(**{"a": TEXT, "a" * 70_000: TEXT}) | RULES
+    whole = parse(struct(odd=odd, plain=TEXT | RULES))
+    types = RuleTypes(whole)
+    assert types.find("self == 1", whole.properties["plain"], optional_old=False)[0] == ""
