@@ -85,7 +85,7 @@ from kcm.reconcile.plan import (
     Write,
 )
 from kcm.store import DeleteOptions, Guard
-from kcm.store.rules import FOREGROUND_FINALIZER, ORPHAN_FINALIZER, PropagationPolicy
+from kcm.store.options import FOREGROUND_FINALIZER, ORPHAN_FINALIZER, PropagationPolicy
 from kcm.store.writes.guards import (
     Absent,
     EntryUnchanged,

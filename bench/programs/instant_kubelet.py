@@ -11,7 +11,7 @@ from kcm.api import codec
 from kcm.api.core_v1 import Pod
 from kcm.redisio import RedisIO
 from kcm.store import Store
-from kcm.store.rules import Subresource
+from kcm.store.options import Subresource
 
 
 class InstantKubelet:

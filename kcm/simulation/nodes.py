@@ -33,7 +33,7 @@ from kcm.simulation.scripting.jitter import spread
 from kcm.simulation.scripting.scripts import NodeScript
 from kcm.simulation.storage.objects import csi_node, is_same_csi_node
 from kcm.store import DeleteOptions, WriteItem, damage
-from kcm.store.rules import Subresource
+from kcm.store.options import Subresource
 
 log = structlog.get_logger("kcm.nodes")
 

@@ -33,7 +33,7 @@ from kcm.simulation.storage.mounts import PodMounts, Waiting, find_volumes, has_
 from kcm.simulation.storage.seen import SeenStorage
 from kcm.simulation.tracked import PODS, TrackedPod
 from kcm.store import DeleteOptions, WriteItem, WriteResult, damage
-from kcm.store.rules import Subresource
+from kcm.store.options import Subresource
 
 log = structlog.get_logger("kcm.nodes")
 

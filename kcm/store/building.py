@@ -23,7 +23,7 @@ from kcm.store.admission.quotas import grows
 from kcm.store.admission.service_addresses import ServiceAddresses
 from kcm.store.managed_fields import managers
 from kcm.store.managed_fields.managers import FieldManager
-from kcm.store.rules import DeleteOptions, Subresource
+from kcm.store.options import DeleteOptions, Subresource
 from kcm.store.writes import deletion
 from kcm.store.writes.guards import Guard, definition_guards
 from kcm.store.writes.items import Pattern, WriteItem

@@ -24,7 +24,7 @@ from kcm.redisio import Fence
 from kcm.redisio.scripts import NO_FENCE
 from kcm.store.apply import annotate_last_applied, drop_version, merge_applied
 from kcm.store.definitions import Definitions
-from kcm.store.rules import DeleteOptions
+from kcm.store.options import DeleteOptions
 from kcm.store.store import Store
 from kcm.store.writes.items import WriteItem, WriteStatus
 from kcm.store.writes.writer import Acknowledgement

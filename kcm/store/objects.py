@@ -8,8 +8,8 @@ from typing import Protocol
 from kcm.api.scheme import Resource, Scheme
 from kcm.apimachinery.meta_v1 import Kind
 from kcm.redisio import Fence
+from kcm.store.options import DeleteOptions, Subresource
 from kcm.store.reader import FullList
-from kcm.store.rules import DeleteOptions, Subresource
 from kcm.store.writes.collections import CollectionDeletion, ReadConverted, Rewriting
 from kcm.store.writes.guards import Guard
 from kcm.store.writes.items import Pattern, WriteItem, WriteResult

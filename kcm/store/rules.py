@@ -13,10 +13,8 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from datetime import datetime
-from enum import StrEnum
-from typing import Any, Literal
+from typing import Any
 
 from kcm import errors
 from kcm.api.core_v1 import Pod
@@ -26,30 +24,11 @@ from kcm.apimachinery import names
 from kcm.apimachinery.base import Model
 from kcm.apimachinery.meta_v1 import KubeObject
 from kcm.kinds import defaults, validation
+from kcm.store.options import AS_GIVEN, Subresource
 from kcm.store.strategies.counted import counts_changes, first_generation
 from kcm.store.strategies.kinds import strategy_of
 from kcm.store.strategies.pod_parts import with_ephemeral_containers, with_resources
 from kcm.store.strategies.updating import take_status_metadata
-
-PropagationPolicy = Literal["Background", "Foreground", "Orphan"]
-FOREGROUND_FINALIZER = "foregroundDeletion"
-ORPHAN_FINALIZER = "orphan"
-
-
-class Subresource(StrEnum):
-    """The subresource through which an object is updated, which decides the rules of the update."""
-
-    NONE = ""  # the object itself, except its status
-    STATUS = "status"
-    SCALE = "scale"
-    BINDING = "binding"  # of a pod to a node; written without the rules of updates
-    FINALIZE = "finalize"  # of a namespace; written without the rules of updates
-    APPROVAL = "approval"  # of a signing request; written without the rules of updates
-    EPHEMERAL_CONTAINERS = "ephemeralcontainers"  # of a pod
-    RESIZE = "resize"  # of a pod: its containers' resources
-
-
-AS_GIVEN = frozenset({Subresource.BINDING, Subresource.FINALIZE, Subresource.APPROVAL})
 
 PodPart = Callable[[Pod, Pod], Pod]
 PodRule = Callable[[Pod, Pod], list[errors.FieldError]]
@@ -61,16 +40,6 @@ _POD_PARTS: Mapping[Subresource, tuple[PodPart, PodRule]] = {
     ),
     Subresource.RESIZE: (with_resources, validation.validate_resize),
 }
-
-
-@dataclass(frozen=True)
-class DeleteOptions:
-    """How to delete, and under which preconditions; upstream's metav1.DeleteOptions."""
-
-    grace_period_seconds: int | None = None
-    propagation_policy: PropagationPolicy | None = None
-    uid: str = ""  # precondition; empty: any
-    resource_version: str = ""  # precondition; empty: any
 
 
 def prepare_create(

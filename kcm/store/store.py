@@ -32,9 +32,9 @@ from kcm.store.charging import ChargedWriter
 from kcm.store.claims import ClaimingWriter
 from kcm.store.managed_fields.managers import FieldManager
 from kcm.store.merge import merge_patch
+from kcm.store.options import DeleteOptions, Subresource
 from kcm.store.pipeline import WritePipeline
 from kcm.store.reader import StoreReader
-from kcm.store.rules import DeleteOptions, Subresource
 from kcm.store.trim import drop
 from kcm.store.watch import Changes, WatchReader
 from kcm.store.writes.collections import (

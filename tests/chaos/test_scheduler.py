@@ -14,7 +14,7 @@ import pytest
 from kcm.api.core_v1 import Container, Pod, ResourceRequirements
 from kcm.apimachinery.quantity import Quantity
 from kcm.store.admission import namespaces
-from kcm.store.rules import DeleteOptions, Subresource
+from kcm.store.options import DeleteOptions, Subresource
 from kcm.store.strategies.pod_binding import bind_to_node
 from kcm.testing.waiting import until
 from tests.chaos.cluster import PODS, Cluster

@@ -35,7 +35,7 @@ from kcm.controllers.persistentvolumebinder import PersistentVolumeBinderControl
 from kcm.kinds import defaults, validation
 from kcm.kinds.validation import certificates
 from kcm.store import rules
-from kcm.store.rules import Subresource
+from kcm.store.options import Subresource
 from kcm.testing.world import World
 from tests.upstream.cases import Case
 

@@ -19,7 +19,7 @@ from kcm.apiserver.http.responses import ApiRequest, dry_run
 from kcm.apiserver.http_errors import UnsupportedMediaType
 from kcm.redisio import greenlets
 from kcm.store import DeleteOptions
-from kcm.store.rules import PropagationPolicy
+from kcm.store.options import PropagationPolicy
 
 _JSON = frozenset({"", "application/json", "text/json"})
 _YAML = frozenset({"application/yaml", "application/x-yaml", "text/yaml"})

@@ -25,7 +25,7 @@ from kcm.cli.objects.targets import (
     selector_options,
 )
 from kcm.store import DeleteOptions, Store
-from kcm.store.rules import PropagationPolicy
+from kcm.store.options import PropagationPolicy
 
 _POLICIES: dict[str, PropagationPolicy] = {
     "background": "Background",

@@ -31,7 +31,7 @@ from kcm.kubelet.recorder import KubeletEventRecorder
 from kcm.store import WriteItem
 from kcm.store.node_token import PROOF_ANNOTATION, TLS_ANNOTATION
 from kcm.store.objects import ObjectStore
-from kcm.store.rules import Subresource
+from kcm.store.options import Subresource
 
 log = structlog.get_logger("kcm.kubelet")
 

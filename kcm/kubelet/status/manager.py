@@ -34,7 +34,7 @@ from kcm.kubelet.status.phase import TERMINAL
 from kcm.kubelet.types import is_mirror_pod, is_static_pod, strip_runtime_name
 from kcm.store import DeleteOptions, WriteItem, WriteStatus
 from kcm.store.objects import ObjectStore
-from kcm.store.rules import Subresource
+from kcm.store.options import Subresource
 
 log = structlog.get_logger("kcm.kubelet")
 

@@ -15,9 +15,9 @@ from kcm.api.scheme import Resource
 from kcm.apiextensions.conversion import webhook_versions
 from kcm.apimachinery.meta_v1 import Kind
 from kcm.redisio import Fence
+from kcm.store.options import AS_GIVEN, DeleteOptions, Subresource
 from kcm.store.reader import StoreReader
 from kcm.store.remote.store import RemoteItem, RemoteStore, can_check
-from kcm.store.rules import AS_GIVEN, DeleteOptions, Subresource
 from kcm.store.store import Store
 from kcm.store.writes.collections import CollectionDeletion, ReadConverted, Rewriting
 from kcm.store.writes.guards import Guard

@@ -31,10 +31,11 @@ from kcm.apimachinery.meta_v1 import Kind, Kind_co, KubeObject
 from kcm.clock import Clock, RealClock
 from kcm.redisio import Fence
 from kcm.store.indexes import index_entries
+from kcm.store.options import DeleteOptions, Subresource
 from kcm.store.reader import PRESENT, FullList, encode_continue
 from kcm.store.remote.rest import RestClient, path_of
 from kcm.store.remote.streams import RemoteWatches
-from kcm.store.rules import DeleteOptions, Subresource, prepare_modification
+from kcm.store.rules import prepare_modification
 from kcm.store.watch import Changes
 from kcm.store.writes.collections import (
     CollectionDeletion,

@@ -21,7 +21,7 @@ from kcm.apiextensions.conversion import webhook_versions
 from kcm.apimachinery.meta_v1 import Kind, KubeObject
 from kcm.redisio import Fence, RedisIO
 from kcm.store import damage
-from kcm.store.rules import DeleteOptions
+from kcm.store.options import DeleteOptions
 from kcm.store.writes.items import WriteItem, WriteResult, WriteStatus
 
 

@@ -13,13 +13,13 @@ from kcm import errors
 from kcm.api.scheme import Resource
 from kcm.apimachinery.meta_v1 import KubeObject, shift_time
 from kcm.store.namespaces import check_deletable
-from kcm.store.rules import (
+from kcm.store.options import (
     FOREGROUND_FINALIZER,
     ORPHAN_FINALIZER,
     DeleteOptions,
     PropagationPolicy,
-    has_spec_finalizers,
 )
+from kcm.store.rules import has_spec_finalizers
 from kcm.store.strategies.kinds import strategy_of
 
 

@@ -17,7 +17,7 @@ from kcm.helpers.volumes.protection import without_finalizer
 from kcm.kubelet.volumes.local import VOLUMES, LocalVolumes
 from kcm.redisio import RedisIO
 from kcm.store import Store
-from kcm.store.rules import DeleteOptions, Subresource
+from kcm.store.options import DeleteOptions, Subresource
 from kcm.testing import storage_builders
 from kcm.testing.clock import FakeClock
 from tests.new_objects import strip_store_fields

@@ -17,10 +17,10 @@ from kcm.informers.factory import SharedInformerFactory
 from kcm.loops import ThreadHost
 from kcm.redisio import Fence
 from kcm.store import DeleteOptions
+from kcm.store.options import Subresource
 from kcm.store.remote.kubeconfig import ClusterConnection, load
 from kcm.store.remote.rest import ResponseLines, RestClient
 from kcm.store.remote.store import RemoteStore, WorkState
-from kcm.store.rules import Subresource
 from kcm.store.writes.guards import Absent, Exists, Guard
 from kcm.testing.waiting import until
 from tests.integration.apiserver.serving import Live

@@ -29,7 +29,7 @@ from kcm.settings import Settings
 from kcm.store import Store
 from kcm.store.admission import namespaces
 from kcm.store.eventbus import EventBus
-from kcm.store.rules import Subresource
+from kcm.store.options import Subresource
 from kcm.store.writes.guards import Exists, NothingCharged
 from kcm.testing.clock import FakeClock
 from tests.new_objects import pod

@@ -16,7 +16,7 @@ from kcm.controllers.garbagecollector.controller import item_keys
 from kcm.reconcile.contract import Change
 from kcm.reconcile.plan import AnyPlan
 from kcm.store import DeleteOptions
-from kcm.store.rules import PropagationPolicy
+from kcm.store.options import PropagationPolicy
 from kcm.testing.builders import node, owner_reference, pod
 from kcm.testing.world import World
 

@@ -7,7 +7,7 @@ from kcm.api.core_v1 import Container, Pod, ResourceRequirements
 from kcm.apimachinery.quantity import Quantity
 from kcm.reconcile.plan import Outcome
 from kcm.store import Guard, Store
-from kcm.store.rules import DeleteOptions, Subresource
+from kcm.store.options import DeleteOptions, Subresource
 from kcm.store.strategies.pod_binding import bind_to_node
 from kcm.store.writes.guards import EntryUnchanged
 from tests.integration.controllers.scheduler.conftest import NODES, PODS, OneScheduler

@@ -15,12 +15,8 @@ from kcm.api.core_v1 import Pod, PodStatus
 from kcm.api.policy_v1 import PodDisruptionBudget
 from kcm.api.scheme import BUILT_IN
 from kcm.apimachinery.meta_v1 import KubeObject
-from kcm.store.rules import (
-    DeleteOptions,
-    Subresource,
-    prepare_create,
-    prepare_modification,
-)
+from kcm.store.options import DeleteOptions, Subresource
+from kcm.store.rules import prepare_create, prepare_modification
 from kcm.store.strategies.kinds import TEMPLATE_GENERATION
 from kcm.store.writes.deletion import prepare_delete
 from kcm.testing import builders

@@ -6,7 +6,8 @@ import pytest
 
 from kcm.api.scheme import BUILT_IN
 from kcm.apimachinery.meta_v1 import KubeObject, OwnerReference
-from kcm.store.rules import Subresource, merge_modification
+from kcm.store.options import Subresource
+from kcm.store.rules import merge_modification
 from kcm.store.strategies.updating import creates_on_update
 from tests.samples import sample
 

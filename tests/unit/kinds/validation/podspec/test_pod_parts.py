@@ -11,7 +11,8 @@ from kcm.api import codec
 from kcm.api.core_v1 import Pod
 from kcm.kinds import defaults
 from kcm.kinds.validation import validate_ephemeral_containers, validate_resize
-from kcm.store.rules import Subresource, prepare_modification
+from kcm.store.options import Subresource
+from kcm.store.rules import prepare_modification
 
 PODS = Pod.resource
 MIRROR = {"annotations": {"kubernetes.io/config.mirror": "foo"}}
