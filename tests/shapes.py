@@ -19,6 +19,7 @@ from kcm.apimachinery.base import Model
 from kcm.apimachinery.meta_v1 import KubeObject
 from kcm.kinds import defaults
 from kcm.store import rules
+from kcm.store.options import Subresource
 from kcm.testing.builders import START
 from tests.samples import BODIES, manifest
 
@@ -145,7 +146,7 @@ def accept(body: dict[str, Any]) -> KubeObject | None:
         return new_obj
     with_status = obj.with_metadata(**dict(new_obj.metadata))
     try:
-        return rules.prepare_modification(with_status, new_obj, resource, rules.Subresource.STATUS)
+        return rules.prepare_modification(with_status, new_obj, resource, Subresource.STATUS)
     except errors.KcmError:
         return None
 

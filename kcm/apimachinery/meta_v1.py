@@ -210,6 +210,8 @@ class KubeObject(Model):
 
     # What the scheme registered the class for. A class that is not registered has none.
     resource: ClassVar[_ResourceOfClass]
+    # Whether objects of the class have nothing of their kind but metadata.
+    metadata_only: ClassVar[bool] = False
 
     # In this order, which is upstream's: see `kcm.api.codec.is_pruned`.
     kind: str = ""

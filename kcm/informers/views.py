@@ -25,6 +25,7 @@ class PartialObjectMetadata(KubeObject):
     """
 
     model_config = ConfigDict(extra="ignore")
+    metadata_only = True
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,7 +4,7 @@ Writes are sent in the plan's order, in as few script calls as slow start allows
 key's fence. A create in a terminating namespace is skipped and is no failure. A patch, a deletion
 or a status of an object that is gone counts as done. A write that another write overtook is
 repeated on the latest version, if its kind allows that. An object of which only metadata is cached
-is read first.
+is read first, unless the store changes it by its metadata.
 """
 
 from __future__ import annotations
@@ -14,7 +14,6 @@ from dataclasses import dataclass, field
 
 from kcm import errors
 from kcm.apimachinery.meta_v1 import KubeObject
-from kcm.informers.views import PartialObjectMetadata
 from kcm.reconcile.consistency import NO_EXPECTATIONS, SyncExpectations
 from kcm.reconcile.plan import (
     AnyPlan,
@@ -164,7 +163,8 @@ class PlanExecutor:
     def _write(self, writes: Sequence[Write], fence: Fence | None, progress: _Progress) -> None:
         """Makes writes in one call, and repeats those that other writes overtook."""
         waiting = progress.startable(writes)
-        stale = [write for write in waiting if _is_partial(write, progress)]
+        needs_whole = not self._store.takes_partial_objects
+        stale = [write for write in waiting if needs_whole and _is_partial(write, progress)]
         attempt = 0
         while waiting:
             attempt += 1
@@ -253,11 +253,13 @@ class PlanExecutor:
 def _part(patch: Patch) -> Subresource:
     if patch.finalize:
         return Subresource.FINALIZE
+    if patch.scale:
+        return Subresource.SCALE
     return Subresource.STATUS if patch.status else Subresource.NONE
 
 
 def _is_partial(write: Write, progress: _Progress) -> bool:
-    return not isinstance(write, Create) and isinstance(progress.old(write), PartialObjectMetadata)
+    return not isinstance(write, Create) and progress.old(write).metadata_only
 
 
 def _is_overtaken(write: Write, result: WriteResult) -> bool:

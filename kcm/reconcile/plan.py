@@ -77,6 +77,7 @@ class Patch(Generic[Kind]):
     guards: tuple[Guard, ...] = ()
     status: bool = False  # whether `change` changes the status, and nothing else
     finalize: bool = False  # whether it changes a namespace's spec.finalizers, and nothing else
+    scale: bool = False  # whether it changes the number of replicas, and nothing else
 
 
 @dataclass(frozen=True)

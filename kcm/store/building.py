@@ -23,7 +23,7 @@ from kcm.store.admission.quotas import grows
 from kcm.store.admission.service_addresses import ServiceAddresses
 from kcm.store.managed_fields import managers
 from kcm.store.managed_fields.managers import FieldManager
-from kcm.store.options import DeleteOptions, Subresource
+from kcm.store.options import AS_GIVEN, DeleteOptions, Subresource
 from kcm.store.writes import deletion
 from kcm.store.writes.guards import Guard, definition_guards
 from kcm.store.writes.items import Pattern, WriteItem
@@ -161,7 +161,7 @@ class ItemBuilder:
             if new.metadata.managed_fields == updated.metadata.managed_fields:
                 return updated
             return updated.with_metadata(managed_fields=new.metadata.managed_fields)
-        if subresource in rules.AS_GIVEN:  # their changes belong to the managers of the object
+        if subresource in AS_GIVEN:  # their changes belong to the managers of the object
             subresource = Subresource.NONE
         updated = merge(managers.keep_managers(new, old, subresource))
         if updated is old or not (manager.name and updated.metadata.managed_fields):

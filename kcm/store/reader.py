@@ -48,6 +48,9 @@ class FullList(Generic[Kind_co]):
 class StoreReader:
     """Reads objects from Redis. Thread-safe."""
 
+    # Whether an object may be changed of which only metadata is at hand.
+    takes_partial_objects = False
+
     def __init__(self, io: RedisIO) -> None:
         self._io = io
 

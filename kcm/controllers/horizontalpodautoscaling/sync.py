@@ -262,7 +262,7 @@ class Sync:
             self._update_status(before, before, desired.statuses)
             return False
         self._plan.counts_after = partial(self._counts_after, target, desired)
-        self._plan.then(Patch(target.obj, partial(_set_replicas, target, after)))
+        self._plan.then(Patch(target.obj, partial(_set_replicas, target, after), scale=True))
         self._plan.status_after = partial(self._status_after, target, desired)
         self._plan.events_after = partial(self._events_after, target, desired)
         self._plan.plan_after = partial(self._remember, target, desired)

@@ -155,6 +155,7 @@ class RestClient:
         *,
         params: Mapping[str, Any] | None = None,
         body: Any = None,
+        content_type: str = "application/json",
     ) -> bytes:
         """Sends a request and returns the body of the response. Raises: ApiError, Temporary."""
         try:
@@ -165,7 +166,7 @@ class RestClient:
                     self._base + path,
                     params=params,
                     content=content,
-                    headers={"content-type": "application/json"},
+                    headers={"content-type": content_type},
                 )
         except httpx.HTTPError as error:
             raise _unreachable(self._base, error) from error

@@ -9,7 +9,8 @@ is replaced:
 - A guard cannot be part of the write. It is a live read just before it, as upstream's
   controllers do, so it may no longer hold in the moment of the write.
 - A fence cannot be part of the write either. It is checked in Redis just before the write.
-- Defaulting and validation are done by the server.
+- Defaulting and validation are done by the server. An update sends what the controller changed, and
+  nothing else (kcm/store/remote/differences.py).
 
 Source: the REST calls of client-go's typed clients, Kubernetes 1.33.
 """
@@ -21,21 +22,22 @@ import random
 from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from typing import Any, cast
+from typing import Any
 
 from kcm import errors
 from kcm.api import codec
 from kcm.api.scheme import Resource, Scheme
 from kcm.apimachinery import names
-from kcm.apimachinery.meta_v1 import Kind, Kind_co, KubeObject
+from kcm.apimachinery.meta_v1 import Kind, KubeObject
 from kcm.clock import Clock, RealClock
 from kcm.redisio import Fence
 from kcm.store.indexes import index_entries
 from kcm.store.options import DeleteOptions, Subresource
 from kcm.store.reader import PRESENT, FullList, encode_continue
+from kcm.store.remote.differences import find_change
+from kcm.store.remote.items import RemoteItem, RemoteResult, delete_body, status_of
 from kcm.store.remote.rest import RestClient, path_of
 from kcm.store.remote.streams import RemoteWatches
-from kcm.store.rules import prepare_modification
 from kcm.store.watch import Changes
 from kcm.store.writes.collections import (
     CollectionDeletion,
@@ -66,34 +68,10 @@ class WorkState:
     read_positions: Callable[[Sequence[Resource]], Mapping[Resource, int]] = lambda kinds: {}
 
 
-@dataclass(frozen=True, slots=True)
-class RemoteItem(WriteItem[Kind_co]):
-    """A write as a request, with the subresource to which it is sent, and the options of a
-    delete.
-    """
-
-    subresource: Subresource = Subresource.NONE
-    options: DeleteOptions | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class RemoteResult(WriteResult[Kind_co]):
-    """The result of a request, with the object or the error that the server returned."""
-
-    returned: Kind_co | None = None
-    failure: errors.KcmError | None = None
-
-    def get_stored(self) -> Kind_co:
-        if self.failure is not None:
-            raise self.failure
-        return self.returned or self.item.obj
-
-    def error(self) -> errors.KcmError:
-        return self.failure or errors.KcmError(self.detail)
-
-
 class RemoteStore:
     """Reads and writes objects behind an API server."""
+
+    takes_partial_objects = True
 
     def __init__(
         self,
@@ -235,18 +213,11 @@ class RemoteStore:
         guards: tuple[Guard, ...] = (),
     ) -> WriteItem[Kind] | None:
         """Returns the item that turns `old` into `new`, or None if nothing changes."""
-        resource = old.resource
-        updated = prepare_modification(new, old, resource, subresource)
-        if updated is old:
+        change = find_change(new, old, subresource)
+        if change is None:
             return None
-        return RemoteItem(
-            "update",
-            resource,
-            cast(Kind, updated),
-            old.metadata.resource_version or "",
-            guards,
-            subresource=subresource,
-        )
+        version = old.metadata.resource_version or ""
+        return RemoteItem("update", old.resource, new, version, guards, change=change)
 
     def build_delete(
         self, old: Kind, options: DeleteOptions, guards: tuple[Guard, ...] = ()
@@ -324,7 +295,7 @@ class RemoteStore:
         try:
             returned = self._request(item)
         except errors.ApiError as error:
-            return RemoteResult(item, _status(error), error.message, failure=error)
+            return RemoteResult(item, status_of(error), error.message, failure=error)
         return RemoteResult(
             item, WriteStatus.OK, returned.metadata.resource_version or "", returned=returned
         )
@@ -337,13 +308,16 @@ class RemoteStore:
                 collection = path_of(resource, obj.namespace or "")
                 response = self._client.request("POST", collection, body=codec.to_dict(obj))
             case "update":
-                pinned = obj.with_metadata(resource_version=item.expected_rv or None)
-                whole = _path(resource, obj.key, item.subresource)
-                response = self._client.request("PUT", whole, body=codec.to_dict(pinned))
+                assert item.change is not None  # every update has one
+                method, content_type, body = item.change.request()
+                part = _path(resource, obj.key, item.change.subresource)
+                response = self._client.request(method, part, body=body, content_type=content_type)
             case "delete":
-                response = self._client.request("DELETE", path, body=_delete_body(item))
+                response = self._client.request("DELETE", path, body=delete_body(item))
         body = json.loads(response)
-        return obj if body.get("kind") == "Status" else _decode(body, item.resource)
+        if body.get("kind") in ("Status", "Scale"):
+            return obj
+        return _decode(body, item.resource)
 
     def _holds_now(self, guard: Guard) -> bool:
         """Reports whether the guard holds in this moment.
@@ -375,34 +349,3 @@ def _decode(data: bytes | dict[str, Any], resource: Resource[Kind]) -> Kind:
 def _path(resource: Resource, key: str, subresource: str = "") -> str:
     namespace, _, name = key.rpartition("/")
     return path_of(resource, namespace, name, subresource)
-
-
-def _delete_body(item: RemoteItem) -> object:
-    options = item.options or DeleteOptions()
-    conditions = {"uid": options.uid or item.obj.uid, "resourceVersion": options.resource_version}
-    body = {
-        "apiVersion": "v1",
-        "kind": "DeleteOptions",
-        "gracePeriodSeconds": options.grace_period_seconds,
-        "propagationPolicy": options.propagation_policy,
-        "preconditions": {name: value for name, value in conditions.items() if value},
-    }
-    return {name: value for name, value in body.items() if value is not None}
-
-
-# A delete is refused by its checks or by the storage, in two ways.
-_OTHER_UID = ("UID in the precondition", "UID in precondition")
-
-
-def _status(error: errors.ApiError) -> WriteStatus:
-    """Returns the status with which the script of the local store would end the write."""
-    match error:
-        case errors.AlreadyExists():
-            return WriteStatus.EXISTS
-        case errors.NotFound():
-            return WriteStatus.NOT_FOUND
-        case errors.Conflict() if any(words in error.message for words in _OTHER_UID):
-            return WriteStatus.UID
-        case errors.Conflict():
-            return WriteStatus.CONFLICT
-    return WriteStatus.REFUSED

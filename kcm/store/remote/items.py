@@ -1,0 +1,66 @@
+"""Writes as requests, and their results."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from kcm import errors
+from kcm.apimachinery.meta_v1 import Kind_co
+from kcm.store.options import DeleteOptions
+from kcm.store.remote.differences import Change
+from kcm.store.writes.items import WriteItem, WriteResult, WriteStatus
+
+
+@dataclass(frozen=True, slots=True)
+class RemoteItem(WriteItem[Kind_co]):
+    """A write as a request, with what an update changes, and the options of a delete."""
+
+    change: Change | None = None
+    options: DeleteOptions | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class RemoteResult(WriteResult[Kind_co]):
+    """The result of a request, with the object or the error that the server returned."""
+
+    returned: Kind_co | None = None
+    failure: errors.KcmError | None = None
+
+    def get_stored(self) -> Kind_co:
+        if self.failure is not None:
+            raise self.failure
+        return self.returned or self.item.obj
+
+    def error(self) -> errors.KcmError:
+        return self.failure or errors.KcmError(self.detail)
+
+
+def delete_body(item: RemoteItem) -> object:
+    options = item.options or DeleteOptions()
+    conditions = {"uid": options.uid or item.obj.uid, "resourceVersion": options.resource_version}
+    body = {
+        "apiVersion": "v1",
+        "kind": "DeleteOptions",
+        "gracePeriodSeconds": options.grace_period_seconds,
+        "propagationPolicy": options.propagation_policy,
+        "preconditions": {name: value for name, value in conditions.items() if value},
+    }
+    return {name: value for name, value in body.items() if value is not None}
+
+
+# A delete is refused by its checks or by the storage, in two ways.
+_OTHER_UID = ("UID in the precondition", "UID in precondition")
+
+
+def status_of(error: errors.ApiError) -> WriteStatus:
+    """Returns the status with which the script of the local store would end the write."""
+    match error:
+        case errors.AlreadyExists():
+            return WriteStatus.EXISTS
+        case errors.NotFound():
+            return WriteStatus.NOT_FOUND
+        case errors.Conflict() if any(words in error.message for words in _OTHER_UID):
+            return WriteStatus.UID
+        case errors.Conflict():
+            return WriteStatus.CONFLICT
+    return WriteStatus.REFUSED
