@@ -1,0 +1,220 @@
+"""`PriorityLevel`: the seats of one level, and the requests that wait for them in fair queues.
+
+A queue is served the earlier the less it had: its `virtual_start` grows by the seats and seconds of
+each of its requests. A queue that was empty starts where the others are, so it can save nothing up.
+
+Source: staging/src/k8s.io/apiserver/pkg/util/flowcontrol/fairqueuing/queueset/queueset.go,
+Kubernetes 1.36. Departure: a level's progress is the start of the request served last, not an
+integral over time, which orders the requests of queues that are never idle alike.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from functools import lru_cache
+
+from kcm.api.flowcontrol_v1 import PriorityLevelConfiguration, QueuingConfiguration
+from kcm.apiserver.flowcontrol.demand import Demand
+from kcm.apiserver.flowcontrol.metrics import FlowMetrics
+from kcm.apiserver.flowcontrol.schemas import Flow
+from kcm.apiserver.flowcontrol.shares import SeatLimits
+from kcm.apiserver.flowcontrol.shuffle_sharding import deal, hash_flow
+from kcm.apiserver.http_errors import TooManyRequests
+
+GUESS = 0.003  # seconds that a request takes, until it has shown how long it did
+
+
+@dataclass(eq=False, slots=True)
+class _Waiting:
+    """A request in a queue, and the future that ends when it may start."""
+
+    seats: int
+    may_start: asyncio.Future[None]
+
+
+@dataclass(eq=False, slots=True)
+class _Queue:
+    """Requests that wait, in the order in which they came."""
+
+    waiting: deque[_Waiting] = field(default_factory=deque)
+    seats: int = 0  # of all its requests, those that are executing included
+    virtual_start: float = 0.0  # of the next request
+
+
+class _RefusedError(Exception):
+    """A request gets no seat. Its only argument is the reason, as metrics name it."""
+
+
+class PriorityLevel:
+    """One priority level. Only the event loop's thread may use it."""
+
+    def __init__(
+        self,
+        configuration: PriorityLevelConfiguration,
+        limits: SeatLimits,
+        metrics: FlowMetrics,
+        now: float,
+    ) -> None:
+        self.demand = Demand(now)
+        self.executing = 0  # seats
+        self._progress = 0.0
+        self._waiting = 0  # requests
+        self._metrics = metrics
+        self._queues: list[_Queue] = []
+        self.current = limits.nominal - (limits.nominal - limits.lower) // 2
+        self.configure(configuration, limits)
+
+    def configure(self, configuration: PriorityLevelConfiguration, limits: SeatLimits) -> None:
+        """Changes the level's limits. Requests that wait in a queue that goes keep their place."""
+        self.name, self.uid = configuration.name, configuration.metadata.uid or ""
+        self.limits = limits
+        limited = configuration.spec.limited
+        self.exempt = limited is None
+        self._queuing = limited.limit_response.queuing if limited is not None else None
+        wanted = (self._queuing.queues or 1) if self._queuing is not None else 0
+        missing = wanted - len(self._queues)
+        self._queues.extend(_Queue(virtual_start=self._progress) for _ in range(missing))
+
+    @property
+    def widest(self) -> int:
+        """Returns the most seats that one request may take."""
+        hand = self._queuing.hand_size if self._queuing is not None else None
+        return self.limits.widest(hand or 1)
+
+    def set_current(self, seats: int) -> None:
+        """Changes how many seats the level has for now, and starts what fits in."""
+        self.current = seats
+        self._dispatch()
+
+    @asynccontextmanager
+    async def seat(self, flow: Flow, seats: int, patience: float | None) -> AsyncIterator[None]:
+        """Holds seats while the context lasts, after waiting for them. Raises TooManyRequests if
+        the queue is full, or after `patience` seconds.
+        """
+        began = _now()
+        self.demand.change(seats, began)
+        try:
+            queue = await self._take(flow, seats, patience)
+        except BaseException as error:
+            ended = _now()
+            self.demand.change(-seats, ended)
+            self._metrics.refuse(flow, _reason(error), ended - began)
+            if isinstance(error, _RefusedError):
+                raise TooManyRequests from None
+            raise
+        started = _now()
+        self._metrics.start(flow, seats, started - began)
+        try:
+            yield
+        finally:
+            ended = _now()
+            self.executing -= seats
+            if queue is not None:
+                queue.seats -= seats
+                queue.virtual_start += seats * (ended - started - GUESS)
+            self.demand.change(-seats, ended)
+            self._metrics.finish(flow, seats)
+            self._dispatch()
+
+    async def _take(self, flow: Flow, seats: int, patience: float | None) -> _Queue | None:
+        """Takes seats and returns the queue to which they count, None without queues."""
+        if self._queuing is None:
+            if not (self.exempt or self._fits(seats)):
+                raise _RefusedError("concurrency-limit")
+            self.executing += seats
+            return None
+        queue = self._pick(flow, self._queuing)
+        if not queue.seats:
+            queue.virtual_start = max(queue.virtual_start, self._progress)
+        if not self._waiting and self._fits(seats):
+            queue.seats += seats
+            self._start(queue, seats)
+            return queue
+        if len(queue.waiting) >= (self._queuing.queue_length_limit or 0):
+            raise _RefusedError("queue-full")
+        await self._wait(queue, flow, seats, patience)
+        return queue
+
+    async def _wait(self, queue: _Queue, flow: Flow, seats: int, patience: float | None) -> None:
+        one = _Waiting(seats, asyncio.get_running_loop().create_future())
+        queue.waiting.append(one)
+        queue.seats += seats
+        self._waiting += 1
+        self._metrics.enqueue(flow, 1)
+        self._dispatch()
+        try:
+            async with asyncio.timeout(patience):
+                await one.may_start
+        except BaseException as error:
+            self._leave(queue, one)
+            if isinstance(error, TimeoutError):
+                raise _RefusedError("time-out") from None
+            raise
+        finally:
+            self._metrics.enqueue(flow, -1)
+
+    def _leave(self, queue: _Queue, one: _Waiting) -> None:
+        """Takes a request out that no longer waits. It may have been started a moment ago."""
+        queue.seats -= one.seats
+        if one in queue.waiting:
+            queue.waiting.remove(one)
+            self._waiting -= 1
+        else:
+            self.executing -= one.seats
+        self._dispatch()
+
+    def _fits(self, seats: int) -> bool:
+        """Reports whether so many seats are free. A request that wants more than there are is
+        served alone.
+        """
+        return self.executing + seats <= self.current or not self.executing
+
+    def _pick(self, flow: Flow, queuing: QueuingConfiguration) -> _Queue:
+        """Returns the shortest queue of the flow's hand."""
+        hand = _deal_hand(flow, queuing.queues or 1, queuing.hand_size or 1)
+        return min((self._queues[card] for card in hand), key=_seats)
+
+    def _start(self, queue: _Queue, seats: int) -> None:
+        self.executing += seats
+        self._progress = max(self._progress, queue.virtual_start)
+        queue.virtual_start += seats * GUESS
+
+    def _dispatch(self) -> None:
+        """Starts requests as long as there are seats for the next one."""
+        while self._waiting:
+            queue = self._next()
+            if not self._fits(queue.waiting[0].seats):
+                return
+            one = queue.waiting.popleft()
+            self._waiting -= 1
+            self._start(queue, one.seats)
+            if not one.may_start.done():
+                one.may_start.set_result(None)
+
+    def _next(self) -> _Queue:
+        """Returns the queue whose next request would end first."""
+        return min(
+            (queue for queue in self._queues if queue.waiting),
+            key=lambda queue: queue.virtual_start + queue.waiting[0].seats * GUESS,
+        )
+
+
+def _reason(error: BaseException) -> str:
+    return str(error) if isinstance(error, _RefusedError) else "cancelled"
+
+
+def _seats(queue: _Queue) -> int:
+    return queue.seats
+
+
+@lru_cache(maxsize=1024)
+def _deal_hand(flow: Flow, queues: int, size: int) -> tuple[int, ...]:
+    return tuple(deal(hash_flow(flow.schema, flow.distinguisher), queues, size))
+
+
+def _now() -> float:
+    return asyncio.get_running_loop().time()
