@@ -108,7 +108,7 @@ class FlowSchemaStatus(Model):
 
 
 class FlowSchema(KubeObject):
-    """Gives requests a priority level. kcm stores it, but limits requests without it."""
+    """Gives requests a priority level."""
 
     api_version: str = "flowcontrol.apiserver.k8s.io/v1"
     kind: str = "FlowSchema"
@@ -172,7 +172,7 @@ class PriorityLevelConfigurationStatus(Model):
 
 
 class PriorityLevelConfiguration(KubeObject):
-    """The limits of a priority level. kcm stores it, but limits requests without it."""
+    """The limits of a priority level."""
 
     api_version: str = "flowcontrol.apiserver.k8s.io/v1"
     kind: str = "PriorityLevelConfiguration"

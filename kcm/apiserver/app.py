@@ -37,10 +37,12 @@ from kcm.apiserver.filters.faults import ServerFaults
 from kcm.apiserver.filters.impersonation import Impersonation
 from kcm.apiserver.filters.limits import RequestLimits
 from kcm.apiserver.filters.panic_recovery import PanicRecovery
+from kcm.apiserver.filters.priority_and_fairness import PriorityAndFairness
 from kcm.apiserver.filters.request_info import RequestInfoFilter
 from kcm.apiserver.filters.resources import Resources
 from kcm.apiserver.filters.streams import StreamFilter
 from kcm.apiserver.filters.watches import Watches
+from kcm.apiserver.flowcontrol.control import FlowControl
 from kcm.apiserver.handler import RequestHandler
 from kcm.apiserver.heavy.lanes import HeavyWriters, RequestLanes
 from kcm.apiserver.heavy.processes import HeavyProcesses
@@ -63,6 +65,7 @@ from kcm.store import Store
 from kcm.store.resource_metrics.answers import StoredMetrics
 from kcm.store.resource_metrics.usage import UsageBoard
 
+_COUNTED = Limits(max_requests_inflight=0, max_mutating_requests_inflight=0)
 THREADS = 8  # store calls at a time; more would only contend for the interpreter
 
 
@@ -95,7 +98,7 @@ class ApiServer:
 
         # What is read, and what is counted.
         self.cacher = cacher = Cacher(store)
-        self._in_flight = InFlight(limits)
+        self._in_flight = InFlight(_COUNTED)
         self._metrics = metrics = ServerMetrics(cacher, self._in_flight)
         registry, tell = metrics.registry, RefusalEvents(store).tell
         self._stalls = StallMeter(registry)
@@ -152,7 +155,11 @@ class ApiServer:
         writers = None
         if options.processes is not None:
             writers = HeavyWriters(options.processes, authorizer, self.store.admission)
-        self._lanes = RequestLanes(self._threads, self._stalls, handler.handle, writers)
+        seats = limits.max_requests_inflight + limits.max_mutating_requests_inflight
+        control = FlowControl(cacher, seats, registry)
+        self._lanes = RequestLanes(
+            self._threads, self._stalls, handler.handle, control.turns, writers
+        )
         self._watches = Watches(cacher, self._threads, metrics, open_watches, self._gate)
         self._streams = Streams(
             self.store,
@@ -178,6 +185,7 @@ class ApiServer:
             self._watches,
             StreamFilter(self._streams),
             RequestLimits(limits, self._in_flight),
+            PriorityAndFairness(control, limits, cacher),
         ).compose(self._lanes.run)
 
         # What runs beside requests.

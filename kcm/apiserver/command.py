@@ -30,10 +30,10 @@ from kcm.settings import Settings
 _DEFAULTS = Limits()
 
 _HELP = {  # by the names of the limits, in the order of --help
-    "max_requests_inflight": "The most requests that read in flight at a time, watches excluded; "
-    "others get 429. 0: no limit.",
-    "max_mutating_requests_inflight": "The most mutating requests in flight at a time; others get "
-    "429. 0: no limit.",
+    "max_requests_inflight": "Added to --max-mutating-requests-inflight, the requests that are "
+    "handled at a time, watches excluded. PriorityLevelConfigurations share them; others wait, and "
+    "get 429 after a quarter of --request-timeout. Both 0: no limit.",
+    "max_mutating_requests_inflight": "See --max-requests-inflight.",
     "request_timeout": "Seconds after which a request gets 504, watches excluded. 0: no limit.",
     "max_watches_per_user": "The most open watches of one user; others get 429. Members of "
     "system:masters have no limit. 0: no limit.",

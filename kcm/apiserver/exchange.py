@@ -11,6 +11,7 @@ from starlette.types import Receive, Scope, Send
 
 from kcm.apiserver.auth.attributes import ANYBODY, Attributes, User
 from kcm.apiserver.auth.authorizer import Authorizer, Caller
+from kcm.apiserver.flowcontrol.schemas import Flow
 from kcm.apiserver.http.responses import Response
 from kcm.apiserver.remarks import Remarks
 from kcm.apiserver.request import Request
@@ -23,7 +24,8 @@ class Exchange:
 
     `sender` is who authenticated, `user` is on whose behalf the request acts; they differ when the
     sender impersonates another user. `asked` is what authorization decides about, None for public
-    paths; `info` is the resource that is served there, None for pages such as discovery.
+    paths; `info` is the resource that is served there, None for pages such as discovery. `flow` is
+    with which other requests it shares its turns.
     """
 
     request: Request
@@ -34,6 +36,7 @@ class Exchange:
     sender: User | None = None
     user: User = ANYBODY
     info: RequestInfo | None = None
+    flow: Flow | None = None
     remarks: Remarks = field(default_factory=Remarks)
     until_sent: ExitStack = field(default_factory=ExitStack)  # what is held until the answer is
 

@@ -2,20 +2,28 @@
 
 A mandatory one gets its spec back. A suggested one does while its annotation
 `apf.kubernetes.io/autoupdate-spec` is true, or, without a valid one, while nobody has changed its
-spec. One that is deleted is created again. kcm does not act on them: requests are limited by
-`--max-requests-inflight`.
+spec. One that is deleted is created again. The condition `Dangling` of each FlowSchema says whether
+its priority level is missing.
 
-Source: pkg/registry/flowcontrol/ensurer and rest/storage_flowcontrol.go, Kubernetes 1.33.
+Source: pkg/registry/flowcontrol/ensurer and rest/storage_flowcontrol.go, and
+presyncFlowSchemaStatus in staging/src/k8s.io/apiserver/pkg/util/flowcontrol/apf_controller.go,
+Kubernetes 1.36.
 """
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from contextlib import suppress
+from datetime import datetime
 
 import structlog
 
 from kcm import errors
-from kcm.api.flowcontrol_v1 import FlowSchema, PriorityLevelConfiguration
+from kcm.api.flowcontrol_v1 import (
+    FlowSchema,
+    FlowSchemaCondition,
+    PriorityLevelConfiguration,
+)
 from kcm.api.priority_levels import (
     AUTOUPDATE,
     MANDATORY_LEVELS,
@@ -29,6 +37,7 @@ from kcm.store.admission.ensuring import ensure_objects
 log = structlog.get_logger("kcm.apiserver")
 
 SYNC_EVERY = 60.0  # seconds, as upstream
+_DANGLING = "Dangling"
 _Configuration = FlowSchema | PriorityLevelConfiguration
 _TRUE = frozenset({"1", "t", "T", "true", "TRUE", "True"})
 _FALSE = frozenset({"0", "f", "F", "false", "FALSE", "False"})
@@ -49,6 +58,33 @@ def ensure(store: Store) -> None:
             log.warning(
                 "An object of flow control cannot be corrected", name=obj.name, error=error.message
             )
+    levels = {level.name for level in store.list_all(PriorityLevelConfiguration.resource).objects}
+    for schema in store.list_all(FlowSchema.resource).objects:
+        if (marked := mark_dangling(schema, levels, store.clock.now())) is not schema:
+            with suppress(errors.ApiError):  # somebody changed it meanwhile; the next pass sees
+                store.update_status(marked)
+
+
+def mark_dangling(schema: FlowSchema, levels: Collection[str], now: datetime) -> FlowSchema:
+    """Returns a FlowSchema with the condition `Dangling`, the same object if it is right."""
+    name = schema.spec.priority_level_configuration.name
+    message = f'This FlowSchema references the PriorityLevelConfiguration object named "{name}" '
+    status, reason, end = (
+        ("False", "Found", "and it exists")
+        if name in levels
+        else ("True", "NotFound", "but there is no such object")
+    )
+    message += end
+    conditions = schema.status.conditions or []
+    old = next((one for one in conditions if one.type == _DANGLING), None)
+    if old is not None and (old.status, old.reason, old.message) == (status, reason, message):
+        return schema
+    since = now if old is None or old.status != status else old.last_transition_time
+    new = FlowSchemaCondition(
+        type=_DANGLING, status=status, last_transition_time=since, reason=reason, message=message
+    )
+    others = [one for one in conditions if one.type != _DANGLING]
+    return schema.replace(status=schema.status.replace(conditions=[*others, new]))
 
 
 def correct(

@@ -183,6 +183,11 @@ class WatchCache(Generic[Kind]):
         with self._changed:
             return self._changed.wait_for(lambda: self.position >= version, timeout)
 
+    @property
+    def count(self) -> int:
+        """Returns the number of objects."""
+        return len(self._objects)
+
     def entries(self, namespace: str = "", after: str = "") -> list[Entry[Kind]]:
         """Returns the objects whose keys follow the key `after`, sorted by key.
 

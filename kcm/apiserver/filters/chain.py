@@ -3,10 +3,9 @@
 Source: staging/src/k8s.io/apiserver/pkg/server/config.go (DefaultBuildHandlerChain), Kubernetes
 1.33. Departures:
 
-- Limits on requests in flight come after authorization, since a request counts only once its body
-  is there, and no body is read of who may not send it. The time limit is there as well: it is for
-  short requests, whose answer is not sent yet.
-- Priority and fairness are not implemented: one user can use half of each limit.
+- Priority and fairness come after authorization, since a request takes a seat only once its body is
+  there, and no body is read of who may not send it. The time limit is there as well: it is for
+  short requests, whose answer is not sent yet. So watches take no seat; each user has a limit.
 - The audit log has one line for each write, when the code of its answer is certain. So what
   upstream does in WithAuditInit, WithAudit and WithFailedAuthenticationAudit is one filter.
 - What does not change from request to request is left out: CORS, HSTS, HTTP/2's GOAWAY, tracing.
@@ -30,6 +29,7 @@ from kcm.apiserver.filters.faults import FaultGate
 from kcm.apiserver.filters.impersonation import Impersonation
 from kcm.apiserver.filters.limits import RequestLimits
 from kcm.apiserver.filters.panic_recovery import PanicRecovery
+from kcm.apiserver.filters.priority_and_fairness import PriorityAndFairness
 from kcm.apiserver.filters.request_info import RequestInfoFilter
 from kcm.apiserver.filters.resources import Resources
 from kcm.apiserver.filters.streams import StreamFilter
@@ -51,7 +51,8 @@ class FilterChain:
     resources: Resources  # which resource is served at its path: from here on 404
     watches: Watches  # answers watches
     streams: StreamFilter  # answers logs, connections to pods, proxied requests
-    limits: RequestLimits  # reads the body; bodies, requests in flight, and time are limited
+    limits: RequestLimits  # reads the body; bodies, answers and time are limited
+    priority_and_fairness: PriorityAndFairness  # when it is served, or whether it is refused
 
     def compose(self, handle: Handler) -> Handler:
         """Returns the handler of requests that pass all filters, and then are handled."""

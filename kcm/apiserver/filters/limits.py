@@ -1,4 +1,4 @@
-"""Limits: on bodies, on requests in flight, on answers that are being sent, and on time.
+"""Limits: on bodies, on answers that are being sent, and on time.
 
 Source: staging/src/k8s.io/apiserver/pkg/server/filters/{maxinflight,timeout}.go, Kubernetes 1.33.
 """

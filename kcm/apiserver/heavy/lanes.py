@@ -20,6 +20,7 @@ from kcm.apiserver.auth.authorizer import Authorizer
 from kcm.apiserver.bodies import protobuf
 from kcm.apiserver.computed_kinds import is_computed
 from kcm.apiserver.exchange import Exchange
+from kcm.apiserver.flowcontrol.turns import Turns
 from kcm.apiserver.heavy.processes import HeavyProcesses
 from kcm.apiserver.heavy.requests import HeavyWrite, find_heavy_write
 from kcm.apiserver.http.responses import Response
@@ -67,6 +68,7 @@ class RequestLanes:
         threads: Threads,
         stalls: StallMeter,
         handle: Callable[[Exchange], Response],
+        turns: Turns,
         writers: HeavyWriters | None = None,
     ) -> None:
         """`handle` returns the response to a request, also for an error. Without `writers`, heavy
@@ -76,6 +78,7 @@ class RequestLanes:
         self._heavy = Threads(HEAVY_THREADS, "kcm-api-heavy")
         self._stalls = stalls
         self._handle = handle
+        self._turns = turns
         self._writers = writers
 
     def start(self) -> None:
@@ -100,11 +103,16 @@ class RequestLanes:
 
     async def _run_in_loop(self, handle: Handler, exchange: Exchange, user: User) -> Response:
         named = f"{exchange.request.method} {exchange.request.path}"
-        return await greenlets.run(
-            handle,
-            lambda work: self._threads.run(work, user),
-            lambda seconds: self._stalls.note_step(named, seconds),
-        )
+        assert exchange.flow is not None  # its filter is passed
+        async with self._turns.turn(exchange.flow) as turn:
+
+            def took(seconds: float) -> None:
+                turn.seconds += seconds
+                self._stalls.note_step(named, seconds)
+
+            return await greenlets.run(
+                handle, lambda work: turn.leave_for(self._threads.run(work, user)), took
+            )
 
     def _run_heavy(self, handle: Handler, exchange: Exchange) -> Response:
         write = self._writers.find(exchange) if self._writers is not None else None

@@ -1,7 +1,9 @@
 """Limits on requests in flight, on the bytes of their bodies, and on watches, for each user.
 
-Mutating requests have a limit of their own. One user may use half of a limit. Members of
-system:masters are exempt, since a busy server must respond to its administrator, too.
+Requests that the server handles itself are limited by priority and fairness
+(`kcm.apiserver.flowcontrol`); those that it passes on are limited here. Mutating requests have a
+limit of their own. One user may use half of a limit. Members of system:masters are exempt, since a
+busy server must respond to its administrator, too.
 
 Source: staging/src/k8s.io/apiserver/pkg/server/filters/maxinflight.go, Kubernetes 1.33. The half
 for each user and the limit on watches are kcm's; upstream shares by priority and fairness.

@@ -45,3 +45,30 @@ def test_one_that_cannot_be_read_is_replaced(api: Live) -> None:
     io.execute("HSET", key, "json", b"{")
     priority_levels.ensure(api.store)
     assert api.get(f"{SCHEMAS}/exempt")["spec"]["matchingPrecedence"] == 1
+
+
+def test_each_response_says_which_schema_and_level_it_had(api: Live) -> None:
+    schemas, levels = (
+        {item["metadata"]["name"]: item["metadata"]["uid"] for item in api.get(path)["items"]}
+        for path in (SCHEMAS, LEVELS)
+    )
+    impersonate = {"impersonate-user": "jane", "impersonate-group": "system:authenticated"}
+    for path, headers, name in (
+        ("/apis", {}, "exempt"),
+        ("/api/v1/namespaces/default", {}, "exempt"),
+        ("/api/v1/namespaces/nowhere", {}, "exempt"),
+        ("/apis", impersonate, "global-default"),
+    ):
+        response = api.client.get(path, headers=headers)
+        assert response.headers["x-kubernetes-pf-flowschema-uid"] == schemas[name]
+        assert response.headers["x-kubernetes-pf-prioritylevel-uid"] == levels[name]
+
+
+def test_a_schema_whose_level_is_missing_says_so(api: Live, kubectl: Kubectl) -> None:
+    spec = {"priorityLevelConfiguration": {"name": "nowhere"}, "matchingPrecedence": 77}
+    api.request("POST", SCHEMAS, {"metadata": {"name": "lost"}, "spec": spec})
+    priority_levels.ensure(api.store)
+    lines = [line.split() for line in kubectl("get", "flowschemas").splitlines()]
+    assert [line[-1] for line in lines if line[0] == "lost"] == ["True"]
+    assert [line[-1] for line in lines if line[0] == "exempt"] == ["False"]
+    api.request("DELETE", f"{SCHEMAS}/lost")

@@ -7,6 +7,8 @@ TestPriorityLevelSpecChanged), Kubernetes 1.33.
 
 from __future__ import annotations
 
+from datetime import UTC, datetime, timedelta
+
 import pytest
 
 from kcm.api.flowcontrol_v1 import ExemptPriorityLevelConfiguration
@@ -17,7 +19,7 @@ from kcm.api.priority_levels import (
     MANDATORY_SCHEMAS,
     SUGGESTED_SCHEMAS,
 )
-from kcm.apiserver.bootstrap.priority_levels import correct
+from kcm.apiserver.bootstrap.priority_levels import correct, mark_dangling
 
 [WANTED] = [schema for schema in SUGGESTED_SCHEMAS if schema.name == "service-accounts"]
 CHANGED = WANTED.spec.replace(matching_precedence=8000)
@@ -81,3 +83,19 @@ def test_other_annotations_stay() -> None:
     corrected = correct(current, wanted, mandatory=True)
     assert corrected is not None
     assert corrected.annotations == {"a": "b", AUTOUPDATE: "true"}
+
+
+def test_a_schema_says_whether_its_level_is_missing_and_since_when() -> None:
+    now = datetime(2026, 1, 1, tzinfo=UTC)
+    there = mark_dangling(WANTED, {"workload-low"}, now)
+    [condition] = there.status.conditions or []
+    assert (condition.type, condition.status, condition.reason) == ("Dangling", "False", "Found")
+    assert mark_dangling(there, {"workload-low"}, now + timedelta(1)) is there
+    gone = mark_dangling(there, set(), now + timedelta(1))
+    [condition] = gone.status.conditions or []
+    assert (condition.status, condition.reason) == ("True", "NotFound")
+    assert condition.last_transition_time == now + timedelta(1)
+    assert condition.message == (
+        "This FlowSchema references the PriorityLevelConfiguration object named "
+        '"workload-low" but there is no such object'
+    )
