@@ -143,8 +143,27 @@ def take_limits(values: dict[str, Any]) -> Limits:
     is_flag=True,
     help="Accept bootstrap tokens: Secrets of type bootstrap.kubernetes.io/token in kube-system.",
 )
+@click.option(
+    "--tls-cert-file",
+    type=click.Path(path_type=Path, exists=True, dir_okay=False),
+    help="File of the certificate to serve with, instead of one that is generated. Needs "
+    "--tls-private-key-file.",
+)
+@click.option(
+    "--tls-private-key-file",
+    type=click.Path(path_type=Path, exists=True, dir_okay=False),
+    help="File of that certificate's key.",
+)
 @click.version_option(__version__)
-def command(
+def command(**values: Any) -> None:
+    """Serve the Kubernetes API over the store."""
+    options = read_options(**values)
+    settings = Settings()
+    logs.configure(settings.log_format, settings.log_level)
+    run(settings, options)
+
+
+def read_options(
     *,
     bind_address: str,
     port: int,
@@ -164,9 +183,11 @@ def command(
     cluster_authority: bool,
     local_storage_class: bool,
     enable_bootstrap_token_auth: bool,
+    tls_cert_file: Path | None,
+    tls_private_key_file: Path | None,
     **other_flags: Any,
-) -> None:
-    """Serve the Kubernetes API over the store."""
+) -> ServerOptions:
+    """Returns what the values of the command's flags say. Raises ConfigurationError."""
     if (client_ca_file or cluster_authority) and not tls:
         flag = "--client-ca-file" if client_ca_file else "--cluster-authority"
         raise errors.ConfigurationError(f"{flag} needs TLS: leave --no-tls out")
@@ -180,7 +201,14 @@ def command(
                 "--kubelet-certificate-authority must be used together"
             )
         presented = Certificate(kubelet_client_certificate, kubelet_client_key)
-    options = ServerOptions(
+    served = None
+    if tls_cert_file or tls_private_key_file:
+        if not (tls and tls_cert_file and tls_private_key_file):
+            raise errors.ConfigurationError(
+                "--tls-cert-file and --tls-private-key-file must be used together, and with TLS"
+            )
+        served = Certificate(tls_cert_file, tls_private_key_file)
+    return ServerOptions(
         address=Address(bind_address, port),
         anonymous=anonymous_auth,
         tls=tls,
@@ -198,12 +226,10 @@ def command(
         local_storage_class=local_storage_class,
         bootstrap_tokens=enable_bootstrap_token_auth,
         names=names,
+        certificate=served,
         tokens=TokenFlags.take(other_flags),
         aggregation=AggregationFlags.take(other_flags),
     )
-    settings = Settings()
-    logs.configure(settings.log_format, settings.log_level)
-    run(settings, options)
 
 
 def main() -> int:

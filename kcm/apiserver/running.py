@@ -94,6 +94,7 @@ class ServerOptions:
     bootstrap_tokens: bool = False
     admission_config: Path | None = None
     names: tuple[str, ...] = ()  # further names and addresses for the certificate
+    certificate: Certificate | None = None  # what is served, None for one that is generated
     tokens: TokenFlags = field(default_factory=TokenFlags)
     aggregation: AggregationFlags = field(default_factory=AggregationFlags)
     faults: ServerFaults | None = None  # what a test has happen
@@ -116,7 +117,9 @@ def run(settings: Settings, options: ServerOptions, host: Host | None = None) ->
         token = credentials.load_token(options.token_file or folder / "apiserver-token")
         access = AccessRules(token, options.anonymous, _is_loopback(options.address), users)
         hosts = (*_hosts(options), *list_names(settings.service_cluster_ip_range))
-        certificate = credentials.certificate(folder, hosts) if options.tls else None
+        certificate = options.certificate
+        if certificate is None and options.tls:
+            certificate = credentials.certificate(folder, hosts)
         tokens = options.tokens.load(folder, url_of(listener, certificate))
         with closing(PipelinedIO(settings, name="kcm-apiserver")) as io:
             io.attach()

@@ -41,8 +41,9 @@ class GenericOptions(Group):
     controllers: tuple[str, ...] = option(
         ("*",),
         "A list of controllers to enable. '*' enables all on-by-default controllers, 'foo' "
-        "enables the controller named 'foo', '-foo' disables the controller named 'foo'. Names "
-        "since 1.27 (replicaset-controller) and before (replicaset) both work.",
+        "enables the controller named 'foo', '-foo' disables the controller named 'foo'; '-*' "
+        "alone enables none. Names since 1.27 (replicaset-controller), also without their ending, "
+        "and before (replicaset) work.",
     )
     controller_start_interval: GoDuration = option(
         timedelta(0),

@@ -92,8 +92,9 @@ def resolve_names(controllers: Sequence[str], types: Types) -> tuple[str, ...]:
     for entry in controllers or ("*",):
         sign, name = ("-", entry[1:]) if entry.startswith("-") else ("", entry)
         name = aliases.get(name, name)
+        name = f"{name}-controller" if f"{name}-controller" in known else name
         resolved.append(sign + name)
-        if name == "*" and not sign:
+        if name == "*":  # upstream refuses `-*`, and has no way to enable none
             continue
         if name not in known:
             faults.append(f'"{name}" is not in the list of known controllers')

@@ -13,7 +13,7 @@ MOST = 7
 
 # Commands, whose parameters are their flags.
 COMMANDS = {
-    "apiserver/command.py command",
+    "apiserver/command.py read_options",
     "cli/kubelet/command.py kubelet",
     "cli/objects/delete.py delete",
     "cli/objects/get.py get",

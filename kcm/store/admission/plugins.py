@@ -70,7 +70,18 @@ _ALWAYS = frozenset(
     {"NamespaceLifecycle", "ResourceQuota", "RoleEscalation", "CertificateRequester",
      "PolicyParameters"}
 )  # fmt: skip
-_ABSENT = frozenset({"TaintNodesByCondition", "PodSecurity", "PodTopologyLabels"})
+_ABSENT = frozenset(
+    {"JobValidation", "NodeDeclaredFeatureValidator", "PodGroupProtection",
+     "PodGroupWorkloadExists", "PodResizeValidator", "PodSecurity", "PodTopologyLabels",
+     "TaintNodesByCondition"}
+)  # fmt: skip
+# Those that are off upstream unless they are asked for, and absent here.
+_OFF = frozenset(
+    {"AlwaysAdmit", "AlwaysDeny", "AlwaysPullImages", "DenyServiceExternalIPs", "EventRateLimit",
+     "ExtendedResourceToleration", "ImagePolicyWebhook", "LimitPodHardAntiAffinityTopology",
+     "NamespaceAutoProvision", "NamespaceExists", "OwnerReferencesPermissionEnforcement",
+     "PodNodeSelector", "PodTolerationRestriction"}
+)  # fmt: skip
 
 
 def build_plugins(
@@ -102,11 +113,25 @@ def leave_disabled_out(plugins: Iterable[Plugin], disabled: str) -> list[Plugin]
     for name in sorted(names):
         if name in _ALWAYS:
             raise errors.ConfigurationError(f"the admission plugin {name} cannot be disabled here")
-        if name not in ORDER and name not in _ABSENT:
-            raise errors.ConfigurationError(
-                f'"{name}" is no admission plugin' + suggest(name, [*ORDER, *_ABSENT])
-            )
+        _require_upstreams(name)
     return [plugin for plugin in plugins if plugin.name not in names]
+
+
+def check_enabled(enabled: str) -> None:
+    """Raises ConfigurationError for a plugin that is to be enabled, and that kcm does not have.
+
+    `enabled` has commas between the names. Those that are on by default need not be enabled.
+    """
+    for name in filter(None, map(str.strip, enabled.split(","))):
+        _require_upstreams(name)
+        if name in _OFF:
+            raise errors.ConfigurationError(f"kcm does not have the admission plugin {name}")
+
+
+def _require_upstreams(name: str) -> None:
+    known = [*ORDER, *_ALWAYS, *_ABSENT, *_OFF]
+    if name not in known:
+        raise errors.ConfigurationError(f'"{name}" is no admission plugin' + suggest(name, known))
 
 
 def order_plugins(plugins: Iterable[Plugin]) -> Sequence[Plugin]:

@@ -2,22 +2,16 @@
 
 from __future__ import annotations
 
-import random
 import threading
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import replace
 
 from kcm import errors
-from kcm.api.scheme import Scheme
 from kcm.apiserver.app import ApiServer
-from kcm.apiserver.filters.faults import ServerFaults
-from kcm.apiserver.http.limits import Limits
 from kcm.apiserver.running import Host, ServerOptions, run
-from kcm.apiserver.serving import Address, ApiHttpServer
-from kcm.clock import Clock
+from kcm.apiserver.serving import ApiHttpServer
 from kcm.settings import Settings
-from kcm.store.writes.observing import Observer
 
 START_TIMEOUT = 30.0  # seconds
 _STOP_TIMEOUT = 15.0  # seconds; the server gives requests 5 s
@@ -26,35 +20,14 @@ _BETWEEN_LOOKS = 0.001  # seconds
 _BETWEEN_ENDS = 0.01  # seconds
 
 
-@dataclass(frozen=True)
-class PlaneHost:
-    """What the control plane passes to its API server."""
-
-    clock: Clock
-    rng: random.Random
-    scheme: Scheme
-    observer: Observer
-    on_changes: Callable[[], None]  # called in a thread of the server when objects have changed
-    stated_port: int
-
-
 class ApiThread:
-    """Runs the API server on a free port of the loopback interface, with TLS and RBAC."""
+    """Runs the API server."""
 
-    def __init__(self, settings: Settings, plane: PlaneHost, faults: ServerFaults) -> None:
+    def __init__(self, settings: Settings, host: Host, options: ServerOptions) -> None:
         self._settings = settings
-        self._clock = plane.clock
-        self._faults = faults
-        self._host = Host(
-            on_serve=self._on_serve,
-            on_changes=plane.on_changes,
-            clock=plane.clock,
-            rng=plane.rng,
-            scheme=plane.scheme,
-            observer=plane.observer,
-            linger=_LINGER,
-            stated_port=plane.stated_port,
-        )
+        self._clock = host.clock
+        self._options = options
+        self._host = replace(host, on_serve=self._on_serve, linger=_LINGER)
         self._serving = threading.Event()
         self._server: ApiHttpServer | None = None
         self._failure: BaseException | None = None
@@ -66,20 +39,8 @@ class ApiThread:
         self._thread.start()
 
     def _run(self) -> None:
-        options = ServerOptions(
-            address=Address(port=0),
-            anonymous=False,
-            tls=True,
-            token_file=None,
-            kubeconfig=None,
-            limits=Limits(),
-            cluster_authority=True,
-            local_storage_class=True,
-            bootstrap_tokens=True,
-            faults=self._faults,
-        )
         try:
-            run(self._settings, options, self._host)
+            run(self._settings, self._options, self._host)
         except BaseException as error:  # noqa: BLE001 - raised again by who waits for the start
             self._failure = error
         finally:

@@ -9,8 +9,10 @@ import shutil
 import tempfile
 from collections.abc import Callable, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
+from typing import Protocol
 
 import click
 import structlog
@@ -20,6 +22,7 @@ from kcm import errors, logs
 from kcm.api.scheme import Scheme
 from kcm.apiserver import credentials
 from kcm.apiserver.bootstrap.kubernetes_service import list_names
+from kcm.apiserver.running import Host
 from kcm.clock import RealClock
 from kcm.informers.factory import SharedInformerFactory
 from kcm.loops import StepHost
@@ -33,7 +36,7 @@ from kcm.settings import Settings
 from kcm.simulation.simulator import Simulator
 from kcm.store import Store
 from kcm.store.resource_metrics.usage import UsageBoard
-from kcm.testing.control_plane.api import ApiThread, PlaneHost
+from kcm.testing.control_plane.api import ApiThread
 from kcm.testing.control_plane.clock import PlaneClock
 from kcm.testing.control_plane.guard import Guard
 from kcm.testing.control_plane.loop import ControlLoop
@@ -60,11 +63,32 @@ _READY_TIMEOUT = 30.0  # seconds
 _FIRST_REST = 2.0  # seconds of the machine, of which it usually takes 0.06
 
 
+class StoreServer(Protocol):
+    """A Redis-compatible server for one control plane, and the folder of the latter's files."""
+
+    folder: Path
+
+    @property
+    def url(self) -> str:
+        """The URL by which this machine connects."""
+
+    def launch(self) -> None:
+        """Begins to start the server. Raises ConfigurationError."""
+
+    def wait_ready(self) -> None:
+        """Waits until the server answers. Raises StoreUnavailable."""
+
+    def stop(self) -> None:
+        """Frees what belongs to this control plane."""
+
+
 class Assembly:
     """The parts of one control plane. `start` may be called once, `stop` again and again."""
 
-    def __init__(self, options: PlaneOptions) -> None:
+    def __init__(self, options: PlaneOptions, server: StoreServer | None = None) -> None:
+        """`server` is the store's, by default a private one that goes with this process."""
         self._options = options
+        self._server = server
         self.clock = self._clock = PlaneClock(
             to_moment(START) if options.seed is not None else None
         )
@@ -85,11 +109,11 @@ class Assembly:
 
     def start(self) -> None:
         """Starts all parts. Raises ConfigurationError and StoreUnavailable."""
-        server = PrivateServer()
+        server = self._server or PrivateServer()
         self._stops.append(server.stop)
         server.launch()
         self.folder = server.folder
-        settings = Settings(redis_url=server.url, state_dir=server.folder)
+        settings = Settings(redis_url=server.url, state_dir=server.folder, **self._options.settings)
         self._stops.append(self.recorder.stop)
         self.recorder.start(settings)
         logs.pass_to_standard_loggers()
@@ -128,7 +152,10 @@ class Assembly:
         """Returns the manager's options, with the keys and certificates of `kcm up`."""
         files = credentials.ensure_manager_files(folder, hosts)
         given = {flag: str(path) for flag, path in files.items()}
-        given |= {"cloud-provider": "sim", "controllers": ",".join(self._options.controllers)}
+        given |= {
+            "cloud-provider": "sim",
+            "controllers": ",".join(self._options.controllers) or "-*",
+        }
         if self._options.config is not None:
             with tempfile.NamedTemporaryFile(
                 "w", dir=folder, suffix=".yaml", delete=False, encoding="utf-8"
@@ -145,10 +172,15 @@ class Assembly:
     def _start_api(self, settings: Settings, io: RedisIO) -> None:
         # With a seed, objects say the same port in each run.
         port = 0 if self._options.seed is None else _STATED_PORT
-        host = PlaneHost(
-            self._clock, self._rng("api"), self.scheme, self.recorder, self._wake, port
+        host = Host(
+            on_changes=self._wake,
+            clock=self._clock,
+            rng=self._rng("api"),
+            scheme=self.scheme,
+            observer=self.recorder,
+            stated_port=port,
         )
-        self.api = ApiThread(settings, host, self.faults.server)
+        self.api = ApiThread(settings, host, replace(self._options.api, faults=self.faults.server))
         self._stops.append(lambda: self.api.stop(io.end_blocking_reads))
         self._ask_to_stop.append(self.api.ask_to_stop)
         self.api.start()

@@ -3,16 +3,34 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from kcm import errors
+from kcm.apiserver.running import ServerOptions
+from kcm.apiserver.serving import Address
 from kcm.controllers.nodelifecycle.controller import NodeLifecycleController, NodeLifecycleOptions
 from kcm.options.manager import ManagerOptions
 from kcm.simulation.options import SimulatorOptions
 
 _LEASE = 40  # seconds, as a kubelet's
 _SHARE = 0.8  # of the grace period after which a silent node is unreachable
+
+
+def _serve_anywhere() -> ServerOptions:
+    """Returns the options of an API server on a free port of the loopback interface, with TLS and
+    RBAC.
+    """
+    return ServerOptions(
+        address=Address(port=0),
+        anonymous=False,
+        tls=True,
+        token_file=None,
+        kubeconfig=None,
+        cluster_authority=True,
+        local_storage_class=True,
+        bootstrap_tokens=True,
+    )
 
 
 @dataclass(frozen=True)
@@ -24,6 +42,8 @@ class PlaneOptions:
     config: Mapping[str, Any] | None = None
     flags: Sequence[str] = ()
     seed: int | None = None
+    api: ServerOptions = field(default_factory=_serve_anywhere)
+    settings: Mapping[str, Any] = field(default_factory=dict)  # further ones, by their names
 
     def __post_init__(self) -> None:
         """Raises ConfigurationError for what is no such thing."""

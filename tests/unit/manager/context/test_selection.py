@@ -88,11 +88,17 @@ def test_some_are_off_by_default(samples: Types) -> None:
 
 
 def test_aliases_become_names(samples: Types) -> None:
-    assert resolve_names(["*", "-podgc", "widget"], samples) == (
+    assert resolve_names(["*", "-podgc", "widget", "-garbage-collector"], samples) == (
         "*",
         "-pod-garbage-collector-controller",
         "widget-controller",
+        "-garbage-collector-controller",
     )
+
+
+def test_none_can_be_enabled(samples: Types) -> None:
+    assert resolve_names(["-*"], samples) == ("-*",)
+    assert not is_controller_enabled("widget-controller", (), ["-*"])
 
 
 def test_an_empty_list_means_all(samples: Types) -> None:
