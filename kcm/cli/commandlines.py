@@ -32,6 +32,11 @@ def test_env(args: Sequence[str]) -> list[str]:
     return [sys.executable, "-m", "kcm.testing.test_env", *args]
 
 
+def envtest(args: Sequence[str]) -> list[str]:
+    """Returns the command line that serves suites that are written for envtest."""
+    return [sys.executable, "-m", "kcm.testing.envtest.assets", *args]
+
+
 def worker(args: Sequence[str] = ()) -> list[str]:
     """Returns the command line of a worker that sends task events to Flower and starts quickly."""
     return [*_CELERY, "worker", "-E", "--without-mingle", "--without-gossip", *args]

@@ -52,6 +52,10 @@ COMMANDS: Mapping[str, Mapping[str, tuple[str, str]]] = {
             "kcm.cli.processes:test_env",
             "Run a command with a control plane of its own.",
         ),
+        "envtest": (
+            "kcm.cli.processes:envtest",
+            "Serve suites that are written for controller-runtime's envtest.",
+        ),
     },
     "Keep the data": {
         "backup": ("kcm.cli.backups:backup", "Write all objects to a file."),

@@ -1,5 +1,5 @@
-"""The commands that run one process: `kcm manager`, `apiserver`, `worker`, `beat`, `flower` and
-`test-env`.
+"""The commands that run one process: `kcm manager`, `apiserver`, `worker`, `beat`, `flower`,
+`test-env` and `envtest`.
 """
 
 from __future__ import annotations
@@ -87,3 +87,10 @@ def flower(args: tuple[str, ...]) -> None:
 def test_env(args: tuple[str, ...]) -> None:
     """Run a command with a control plane of its own (`kcm test-env --help`)."""
     _become(commandlines.test_env(args))
+
+
+@click.command(context_settings=_PASSES_ON, add_help_option=False)
+@click.argument("args", nargs=-1, type=click.UNPROCESSED)
+def envtest(args: tuple[str, ...]) -> None:
+    """Serve suites that are written for envtest (`kcm envtest --help`)."""
+    _become(commandlines.envtest(args))

@@ -13,6 +13,7 @@ from docs import (
     generate_api_resources,
     generate_configuration,
     generate_controllers,
+    generate_envtest_flags,
     generate_kinds,
 )
 from kcm.manager.queues import TICKS_QUEUE
@@ -33,7 +34,13 @@ IMPLIED = re.compile(r"process_\w+|\w+_created$")  # metrics that are explained 
 
 @pytest.mark.parametrize(
     "generator",
-    [generate_api_resources, generate_configuration, generate_controllers, generate_kinds],
+    [
+        generate_api_resources,
+        generate_configuration,
+        generate_controllers,
+        generate_envtest_flags,
+        generate_kinds,
+    ],
     ids=lambda generator: generator.PAGE.name,
 )
 def test_a_generated_page_is_up_to_date(generator: ModuleType) -> None:

@@ -1,0 +1,158 @@
+"""The program `etcd` of the assets: it answers for kcm's store, and prepares the API servers.
+
+A child imports kcm and starts the store while envtest is still busy with its certificates, so that
+an API server is a fork of it (see `kcm.testing.envtest.template`). This process imports the
+standard library only. It tells the program `kube-apiserver` where that child listens, and ends it.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+import sys
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from select import select
+from typing import NamedTuple
+
+from kcm.testing.envtest.parent import LOOK_EVERY, Parent
+
+HELP = """etcd of kcm, for controller-runtime's envtest.
+
+Flags, of which others are ignored:
+
+  --data-dir string             Where objects are kept, for a server that is started again.
+  --listen-client-urls string   The http:// URL to listen on.
+  --advertise-client-urls string
+  --listen-peer-urls string
+  --unsafe-no-fsync             As always here: nothing waits for the disk.
+"""
+FIND = "/kcm"  # the path by which `kube-apiserver` finds the socket
+SOCKET = "template.sock"
+_READ_TIMEOUT = 1.0  # seconds
+_MOST_HEAD = 8192  # bytes of a request
+_STOP_TIMEOUT = 10.0  # seconds
+
+
+class _Options(NamedTuple):
+    data_dir: str
+    host: str
+    port: int
+
+
+def read_options(arguments: Sequence[str]) -> _Options:
+    """Returns what the flags say. Raises ValueError."""
+    values = {"data-dir": "default.etcd", "listen-client-urls": "http://localhost:2379"}
+    rest = iter(arguments)
+    for argument in rest:
+        name, equals, value = argument.lstrip("-").partition("=")
+        if name in values:
+            values[name] = value if equals else next(rest, "")
+    scheme, _, address = values["listen-client-urls"].split(",")[0].partition("://")
+    host, _, port = address.rstrip("/").rpartition(":")
+    if scheme != "http" or not port.isdigit():
+        raise ValueError(
+            f"--listen-client-urls={values['listen-client-urls']}: use http://127.0.0.1:PORT"
+        )
+    return _Options(os.path.abspath(values["data-dir"]), host.strip("[]"), int(port))
+
+
+def main(arguments: Sequence[str], template: Callable[[str, str, socket.socket, int], int]) -> int:
+    """Serves until SIGTERM comes or the program that started it is gone, and returns the exit code.
+
+    `template` runs in a child: it gets the private folder, the data folder, the listening socket,
+    and a descriptor whose end is that of this process.
+    """
+    parent = Parent()
+    try:
+        options = read_options(arguments)
+        listener = socket.create_server((options.host, options.port), backlog=64)
+    except (OSError, ValueError) as error:
+        sys.stderr.write(f"error: {error}\n")
+        return 1
+    wake, _written = _catch_signals()
+    folder = os.path.join(os.environ.get("TMPDIR") or "/tmp", f"kcm-{os.urandom(6).hex()}")
+    os.mkdir(folder, 0o700)  # which the child removes
+    path = os.path.join(folder, SOCKET)
+    control = socket.socket(socket.AF_UNIX)
+    control.bind(path)
+    control.listen(64)
+    alive, ours = os.pipe()
+    child = os.fork()
+    if child == 0:
+        listener.close()
+        os.close(ours)
+        os._exit(_run_child(lambda: template(folder, options.data_dir, control, alive)))
+    control.close()
+    os.close(alive)
+    try:
+        return _serve(listener, path, wake, parent, child)
+    finally:
+        os.close(ours)  # tells the child
+        _wait_for(child)
+
+
+def _catch_signals() -> tuple[socket.socket, socket.socket]:
+    """Returns a socket that can be read once a signal has come, and the one that is written to."""
+    wake, written = socket.socketpair()
+    written.setblocking(False)
+    signal.set_wakeup_fd(written.fileno())
+    for number in (signal.SIGTERM, signal.SIGINT, signal.SIGCHLD):
+        signal.signal(number, lambda *_: None)
+    wake.setblocking(False)
+    return wake, written
+
+
+def _run_child(run: Callable[[], int]) -> int:
+    signal.set_wakeup_fd(-1)
+    try:
+        return run()
+    except BaseException:  # noqa: BLE001 - nothing may return into the code of the parent
+        import traceback  # noqa: PLC0415 - the parent never needs it
+
+        traceback.print_exc()
+        return 1
+
+
+def _serve(
+    listener: socket.socket, path: str, wake: socket.socket, parent: Parent, child: int
+) -> int:
+    """Answers requests until the process is to end, and returns its exit code."""
+    while True:
+        ready, _, _ = select([listener, wake], [], [], LOOK_EVERY)
+        if parent.is_gone:
+            return 0
+        if wake in ready:
+            numbers = set(wake.recv(64))
+            if numbers & {signal.SIGTERM, signal.SIGINT}:
+                return 0
+            if os.waitpid(child, os.WNOHANG)[0]:
+                sys.stderr.write("error: the store has ended\n")
+                return 1
+        if listener in ready:
+            with suppress(OSError), listener.accept()[0] as connection:
+                _answer(connection, path)
+
+
+def _answer(connection: socket.socket, path: str) -> None:
+    connection.settimeout(_READ_TIMEOUT)
+    request = b""
+    while b"\r\n\r\n" not in request and len(request) < _MOST_HEAD:
+        part = connection.recv(_MOST_HEAD)
+        if not part:
+            return
+        request += part
+    asked = request.split(b" ", 2)[1].decode("latin-1")
+    body = path if asked == FIND else '{"health":"true","reason":""}'
+    head = f"HTTP/1.1 200 OK\r\nContent-Length: {len(body)}\r\nConnection: close\r\n\r\n"
+    connection.sendall((head + body).encode())
+
+
+def _wait_for(child: int) -> None:
+    """Waits until the child has ended, and kills it if it does not."""
+    signal.signal(signal.SIGALRM, lambda *_: os.kill(child, signal.SIGKILL))
+    signal.setitimer(signal.ITIMER_REAL, _STOP_TIMEOUT)
+    with suppress(ChildProcessError):
+        os.waitpid(child, 0)
+    signal.setitimer(signal.ITIMER_REAL, 0)

@@ -1,0 +1,35 @@
+"""The entries of the programs. Imports the standard library only, without site-packages.
+
+The template is an exception: it runs in a child of `etcd`, which needs all of kcm.
+"""
+
+from __future__ import annotations
+
+import socket
+import sys
+
+
+def etcd() -> None:
+    """Runs `etcd`."""
+    from kcm.testing.envtest import etcd as program  # noqa: PLC0415 - one program needs it
+
+    if {"--help", "-h"} & set(sys.argv[1:]):
+        sys.stdout.write(program.HELP)
+        sys.exit(0)
+    sys.exit(program.main(sys.argv[1:], _run_template))
+
+
+def kube_apiserver() -> None:
+    """Runs `kube-apiserver`."""
+    from kcm.testing.envtest.kube_apiserver import main  # noqa: PLC0415 - as above
+
+    sys.exit(main(sys.argv[1:]))
+
+
+def _run_template(folder: str, data: str, control: socket.socket, alive: int) -> int:
+    import site  # noqa: PLC0415 - the interpreter was started without it
+
+    site.main()
+    from kcm.testing.envtest.template import Template  # noqa: PLC0415 - needs site-packages
+
+    return Template(folder, data, control, alive).run()

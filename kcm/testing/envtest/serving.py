@@ -1,0 +1,117 @@
+"""The API server of the assets, in a fork of the template: how it becomes one, and how it ends."""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+import signal
+import socket
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from select import select
+from typing import Any, Protocol
+
+import setproctitle
+
+from kcm import errors, logs
+from kcm.apiserver.running import Host
+from kcm.redisio import RedisIO
+from kcm.settings import Settings
+from kcm.testing.control_plane.api import ApiThread
+from kcm.testing.envtest import options
+from kcm.testing.envtest.options import EnvtestOptions
+from kcm.testing.envtest.shared_store import SharedStore
+
+_LENGTH = 4  # bytes that say how long a message is
+
+
+class ControlPlane(Protocol):
+    """What is started and stopped."""
+
+    def start(self) -> None:
+        """Returns once it serves. Raises ConfigurationError and StoreUnavailable."""
+
+    def stop(self) -> None:
+        """Stops everything."""
+
+
+def serve(connection: socket.socket, living: int, folder: Path) -> int:
+    """Serves until the program `kube-apiserver` or the template has ended; returns the exit code.
+
+    `connection` is that of the program, and the end of the pipe `living` that of the template.
+    `folder` is that of the store.
+    """
+    ends: list[Any] = [connection, living]
+    values = _become(connection)
+    store = SharedStore(folder)
+    try:
+        plane = _build(options.read(values, os.environ), store)
+        try:
+            plane.start()
+            select(ends, [], [])
+        finally:
+            plane.stop()
+    except (errors.ConfigurationError, errors.Temporary) as error:
+        sys.stderr.write(f"error: {error.message}\n")
+        connection.sendall(b"\1")
+        return 1
+    finally:
+        store.stop()
+    connection.sendall(b"\0")
+    return 0
+
+
+def _become(connection: socket.socket) -> Mapping[str, str]:
+    """Takes the outputs, environment and folder of the program, and returns its flags."""
+    head, outputs, _, _ = socket.recv_fds(connection, _LENGTH, 2)
+    left, message = int.from_bytes(head, "big"), b""
+    while len(message) < left:
+        message += connection.recv(left - len(message))
+    asked = json.loads(message)
+    for number, output in enumerate(outputs, start=1):
+        os.dup2(output, number)
+        os.close(output)
+    signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+    os.environ.clear()
+    os.environ.update(asked["environment"])
+    os.chdir(asked["folder"])
+    setproctitle.setproctitle("kcm: kube-apiserver")
+    logging.basicConfig(level=logging.WARNING, stream=sys.stderr)
+    values: Mapping[str, str] = asked["flags"]
+    return values
+
+
+def _build(wanted: EnvtestOptions, store: SharedStore) -> ControlPlane:
+    if wanted.is_bare:
+        return BareServer(wanted, store)
+    # Most suites never need controllers, which take a seventh of the time of all imports.
+    from kcm.testing.envtest.controllers import build  # noqa: PLC0415
+
+    return build(wanted, store)
+
+
+class BareServer:
+    """An API server without controllers and nodes."""
+
+    def __init__(self, wanted: EnvtestOptions, store: SharedStore) -> None:
+        self._wanted = wanted
+        self._store = store
+
+    def start(self) -> None:
+        """Returns once it serves. Raises ConfigurationError and StoreUnavailable."""
+        logs.pass_to_standard_loggers()
+        store, wanted = self._store, self._wanted
+        store.launch()
+        settings = Settings(redis_url=store.url, state_dir=store.folder, **wanted.settings)
+        self._io = RedisIO(settings, name="kcm-envtest")
+        self._io.attach()
+        self._api = ApiThread(settings, Host(), wanted.api)
+        self._api.start()
+        self._api.wait_started()
+
+    def stop(self) -> None:
+        """Stops the server."""
+        if hasattr(self, "_api"):
+            self._api.stop(self._io.end_blocking_reads)
