@@ -239,4 +239,4 @@ class ApiServer:
         with exchange.until_sent:
             response = await self._chain(exchange)
             if response is not None:
-                await send_response(response, exchange.request.method, send)
+                await send_response(response, exchange.request.method, send, exchange.headers)

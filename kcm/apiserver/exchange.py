@@ -38,6 +38,7 @@ class Exchange:
     info: RequestInfo | None = None
     flow: Flow | None = None
     remarks: Remarks = field(default_factory=Remarks)
+    headers: tuple[tuple[bytes, bytes], ...] = ()  # of the answer, besides those of the response
     until_sent: ExitStack = field(default_factory=ExitStack)  # what is held until the answer is
 
     @property

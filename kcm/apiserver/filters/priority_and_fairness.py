@@ -5,8 +5,6 @@ Source: staging/src/k8s.io/apiserver/pkg/server/filters/priority-and-fairness.go
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from kcm.apiserver.auth.attributes import Attributes
 from kcm.apiserver.cache.caches import Caches
 from kcm.apiserver.computed_kinds import is_computed
@@ -14,11 +12,9 @@ from kcm.apiserver.exchange import Exchange, Handler
 from kcm.apiserver.flowcontrol.control import FlowControl
 from kcm.apiserver.http.limits import Limits
 from kcm.apiserver.http.responses import Response
-from kcm.apiserver.http_errors import TooManyRequests
-from kcm.apiserver.objects import status
 
-_SCHEMA_UID = "x-kubernetes-pf-flowschema-uid"
-_LEVEL_UID = "x-kubernetes-pf-prioritylevel-uid"
+_SCHEMA_UID = b"x-kubernetes-pf-flowschema-uid"
+_LEVEL_UID = b"x-kubernetes-pf-prioritylevel-uid"
 _PART_OF_TIMEOUT = 4  # a request may wait for this part of its time
 
 
@@ -31,22 +27,18 @@ class PriorityAndFairness:
         self._caches = caches
 
     async def serve(self, exchange: Exchange, proceed: Handler) -> Response | None:
-        """Answers with 429 what is refused."""
+        """Raises TooManyRequests."""
         request = exchange.request
         asked = exchange.asked or Attributes(request.method.lower(), path=request.path)
         flow = exchange.flow = self._control.classify(exchange.user, asked)
-        level_uid = self._control.level_uid(flow)
-        response: Response | None
+        level = self._control.find_level(flow)
+        exchange.headers = ((_SCHEMA_UID, flow.schema_uid), (_LEVEL_UID, level.uid))
+        seats = level.width(_count_listed(exchange, self._caches))
+        held = await level.take(flow, seats, self._patience)
         try:
-            listed = _count_listed(exchange, self._caches)
-            async with self._control.seat(flow, listed, self._patience):
-                response = await proceed(exchange)
-        except TooManyRequests as error:
-            response = status.respond_failure(error, exchange.remarks.warnings)
-        if response is None:
-            return None
-        uids = {_SCHEMA_UID: flow.schema_uid, _LEVEL_UID: level_uid}
-        return replace(response, headers={**response.headers, **uids})
+            return await proceed(exchange)
+        finally:
+            level.release(held)
 
 
 def _count_listed(exchange: Exchange, caches: Caches) -> int:

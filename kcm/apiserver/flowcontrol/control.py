@@ -9,7 +9,6 @@ from __future__ import annotations
 import asyncio
 import math
 from collections.abc import Iterable, Sequence
-from contextlib import AbstractAsyncContextManager
 
 from prometheus_client import CollectorRegistry
 
@@ -29,7 +28,6 @@ from kcm.apiserver.flowcontrol.turns import Turns
 
 LENDING_PERIOD = 10.0  # seconds between adjustments of what levels borrow
 EXEMPT_WEIGHT = 30  # of exempt levels in the event loop: the shares of the level `system`
-OBJECTS_PER_SEAT, MOST_SEATS = 100, 10  # of a list
 _UNLIMITED = 1_000_000  # seats
 
 
@@ -57,22 +55,12 @@ class FlowControl:
             self._seen = seen
         return self._schemas.find(user, asked)
 
-    def level_uid(self, flow: Flow) -> str:
-        """Returns the uid of a flow's priority level."""
-        return self._levels[flow.level].uid
-
-    def seat(
-        self, flow: Flow, listed: int, patience: float | None
-    ) -> AbstractAsyncContextManager[None]:
-        """Returns a context in which the request has its seats. `listed` is the number of objects
-        that it reads. Entering raises TooManyRequests, after `patience` seconds at the latest.
-        """
+    def find_level(self, flow: Flow) -> PriorityLevel:
+        """Returns the priority level of a flow, which gives out seats."""
         now = asyncio.get_running_loop().time()
         if now >= self._next_lending:
             self._lend(now)
-        level = self._levels[flow.level]
-        seats = min(max(1, math.ceil(listed / OBJECTS_PER_SEAT)), MOST_SEATS, level.widest)
-        return level.seat(flow, seats, patience)
+        return self._levels[flow.level]
 
     def _configure(self) -> None:
         """Takes over the cluster's FlowSchemas and PriorityLevelConfigurations.

@@ -11,11 +11,11 @@ integral over time, which orders the requests of queues that are never idle alik
 from __future__ import annotations
 
 import asyncio
+import math
 from collections import deque
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from functools import lru_cache
+from typing import NamedTuple
 
 from kcm.api.flowcontrol_v1 import PriorityLevelConfiguration, QueuingConfiguration
 from kcm.apiserver.flowcontrol.demand import Demand
@@ -25,6 +25,7 @@ from kcm.apiserver.flowcontrol.shares import SeatLimits
 from kcm.apiserver.flowcontrol.shuffle_sharding import deal, hash_flow
 from kcm.apiserver.http_errors import TooManyRequests
 
+OBJECTS_PER_SEAT, MOST_SEATS = 100, 10  # of a list
 GUESS = 0.003  # seconds that a request takes, until it has shown how long it did
 
 
@@ -43,6 +44,17 @@ class _Queue:
     waiting: deque[_Waiting] = field(default_factory=deque)
     seats: int = 0  # of all its requests, those that are executing included
     virtual_start: float = 0.0  # of the next request
+
+
+class Held(NamedTuple):
+    """The seats of a request that executes, and the queue to which they count, None without
+    queues.
+    """
+
+    flow: Flow
+    seats: int
+    queue: _Queue | None
+    since: float
 
 
 class _RefusedError(Exception):
@@ -70,7 +82,7 @@ class PriorityLevel:
 
     def configure(self, configuration: PriorityLevelConfiguration, limits: SeatLimits) -> None:
         """Changes the level's limits. Requests that wait in a queue that goes keep their place."""
-        self.name, self.uid = configuration.name, configuration.metadata.uid or ""
+        self.name, self.uid = configuration.name, (configuration.metadata.uid or "").encode()
         self.limits = limits
         limited = configuration.spec.limited
         self.exempt = limited is None
@@ -79,21 +91,22 @@ class PriorityLevel:
         missing = wanted - len(self._queues)
         self._queues.extend(_Queue(virtual_start=self._progress) for _ in range(missing))
 
-    @property
-    def widest(self) -> int:
-        """Returns the most seats that one request may take."""
+    def width(self, listed: int) -> int:
+        """Returns how many seats a request takes that reads so many objects."""
+        if listed <= OBJECTS_PER_SEAT:
+            return 1
         hand = self._queuing.hand_size if self._queuing is not None else None
-        return self.limits.widest(hand or 1)
+        return min(math.ceil(listed / OBJECTS_PER_SEAT), MOST_SEATS, self.limits.widest(hand or 1))
 
     def set_current(self, seats: int) -> None:
         """Changes how many seats the level has for now, and starts what fits in."""
         self.current = seats
         self._dispatch()
 
-    @asynccontextmanager
-    async def seat(self, flow: Flow, seats: int, patience: float | None) -> AsyncIterator[None]:
-        """Holds seats while the context lasts, after waiting for them. Raises TooManyRequests if
-        the queue is full, or after `patience` seconds.
+    async def take(self, flow: Flow, seats: int, patience: float | None) -> Held:
+        """Returns seats, which `release` takes back, after waiting for them.
+
+        Raises TooManyRequests if the queue is full, or after `patience` seconds.
         """
         began = _now()
         self.demand.change(seats, began)
@@ -108,17 +121,18 @@ class PriorityLevel:
             raise
         started = _now()
         self._metrics.start(flow, seats, started - began)
-        try:
-            yield
-        finally:
-            ended = _now()
-            self.executing -= seats
-            if queue is not None:
-                queue.seats -= seats
-                queue.virtual_start += seats * (ended - started - GUESS)
-            self.demand.change(-seats, ended)
-            self._metrics.finish(flow, seats)
-            self._dispatch()
+        return Held(flow, seats, queue, started)
+
+    def release(self, held: Held) -> None:
+        """Gives seats to those who wait."""
+        ended = _now()
+        self.executing -= held.seats
+        if (queue := held.queue) is not None:
+            queue.seats -= held.seats
+            queue.virtual_start += held.seats * (ended - held.since - GUESS)
+        self.demand.change(-held.seats, ended)
+        self._metrics.finish(held.flow, held.seats)
+        self._dispatch()
 
     async def _take(self, flow: Flow, seats: int, patience: float | None) -> _Queue | None:
         """Takes seats and returns the queue to which they count, None without queues."""

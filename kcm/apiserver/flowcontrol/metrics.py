@@ -7,11 +7,10 @@ from __future__ import annotations
 
 from collections import Counter as Tally
 from collections.abc import Callable, Iterator, Mapping
-from functools import cache
 from typing import Protocol
 
 from prometheus_client import CollectorRegistry, Counter, Histogram
-from prometheus_client.core import GaugeMetricFamily, Metric
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 
 from kcm.apiserver.flowcontrol.demand import Demand
 from kcm.apiserver.flowcontrol.schemas import Flow
@@ -32,33 +31,24 @@ class FlowMetrics:
             "current_inqueue_requests": Tally[tuple[str, str]](),
         }
         self._executing, self._seats, self._queued = self._now.values()
+        self._dispatched = Tally[tuple[str, str]]()
         self._refused = Counter(
             f"{_PREFIX}rejected_requests", "Requests that were refused, by reason.",
             (*_NAMES, "reason"), registry=registry,
         )  # fmt: skip
         self._wait = Histogram(
             f"{_PREFIX}request_wait_duration_seconds",
-            "Seconds that requests waited for seats. Their number is that of all requests.",
+            "Seconds that requests waited for seats, of those that had to wait.",
             (*_NAMES, "execute"), buckets=_BUCKETS, registry=registry,
         )  # fmt: skip
-        dispatched = Counter(
-            f"{_PREFIX}dispatched_requests", "Requests that got seats.", _NAMES, registry=registry
-        )
-        # Looking a child up by its labels costs more than counting.
-        self._child = cache(
-            lambda level, schema: (
-                dispatched.labels(level, schema),
-                self._wait.labels(level, schema, "true"),
-            )
-        )
         registry.register(self)
 
     def start(self, flow: Flow, seats: int, waited: float) -> None:
         """Counts a request as executing, after it waited for so many seconds."""
         names = (flow.level, flow.schema)
-        dispatched, wait = self._child(*names)
-        dispatched.inc()
-        wait.observe(waited)
+        if waited:
+            self._wait.labels(*names, "true").observe(waited)
+        self._dispatched[names] += 1
         self._executing[names] += 1
         self._seats[names] += seats
 
@@ -78,7 +68,13 @@ class FlowMetrics:
         self._wait.labels(flow.level, flow.schema, "false").observe(waited)
 
     def collect(self) -> Iterator[Metric]:
-        """Yields what is counted without a metric of its own, since it changes all the time."""
+        """Yields what each request changes, for which a metric of its own is too slow."""
+        total = CounterMetricFamily(
+            f"{_PREFIX}dispatched_requests", "Requests that got seats.", labels=_NAMES
+        )
+        for names, count in self._dispatched.items():
+            total.add_metric(names, count)
+        yield total
         for name, tally in self._now.items():
             family = GaugeMetricFamily(_PREFIX + name, name.replace("_", " "), labels=_NAMES)
             for names, count in tally.items():

@@ -32,7 +32,7 @@ class Flow:
     schema: str
     distinguisher: str
     level: str
-    schema_uid: str
+    schema_uid: bytes
 
 
 class FlowSchemas:
@@ -65,7 +65,9 @@ class FlowSchemas:
         method = schema.spec.distinguisher_method
         told_apart_by = {"ByUser": user.name, "ByNamespace": asked.namespace}
         distinguisher = told_apart_by[method.type] if method is not None else ""
-        return Flow(schema.name, distinguisher, _level(schema), schema.metadata.uid or "")
+        return Flow(
+            schema.name, distinguisher, _level(schema), (schema.metadata.uid or "").encode()
+        )
 
 
 def _level(schema: FlowSchema) -> str:

@@ -12,8 +12,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from typing import TypeVar
 
@@ -64,29 +63,20 @@ class Turns:
             for name, level in self._levels.items()
         }
 
-    @asynccontextmanager
-    async def turn(self, flow: Flow) -> AsyncIterator[Turn]:
-        """Waits for a turn, which lasts as long as the context."""
-        level = self._levels.setdefault(flow.level, _LevelTurns())
-        own = await self._take(level, flow)
-        turn = Turn(self)
-        try:
-            yield turn
-        finally:
-            spent = turn.seconds - _GUESS
-            level.virtual_start += spent / self._weigh(flow.level)
-            own.virtual_start += spent
-            self.release()
-
-    async def _take(self, level: _LevelTurns, flow: Flow) -> _FlowTurns:
-        """Waits for a turn, and returns what the flow is charged to."""
+    async def take(self, flow: Flow) -> Turn:
+        """Returns a turn, which `end` takes back, after waiting for it."""
+        level = self._levels.get(flow.level) or self._levels.setdefault(flow.level, _LevelTurns())
         if not level.flows:
             level.virtual_start = max(level.virtual_start, self._progress)
         own = level.flows.get(flow) or _FlowTurns(virtual_start=level.progress)
         if self._free > 0:  # nobody waits
             self._free -= 1
             self._charge(flow.level, level, own)
-            return own
+        else:
+            await self._wait(level, flow, own)
+        return Turn(self, flow.level, level, own)
+
+    async def _wait(self, level: _LevelTurns, flow: Flow, own: _FlowTurns) -> None:
         level.flows[flow] = own
         may_start: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         own.waiting.append(may_start)
@@ -102,7 +92,13 @@ class Turns:
             elif not may_start.cancelled():  # it was given a turn a moment ago
                 self.release()
             raise
-        return own
+
+    def end(self, turn: Turn) -> None:
+        """Takes a turn back, and charges the seconds that it took."""
+        spent = turn.seconds - _GUESS
+        turn.level.virtual_start += spent / self._weigh(turn.name)
+        turn.flow.virtual_start += spent
+        self.release()
 
     def release(self) -> None:
         """Gives a turn back, and to those who wait."""
@@ -136,17 +132,20 @@ class Turns:
         own.virtual_start += _GUESS
 
 
+@dataclass(eq=False, slots=True)
 class Turn:
-    """One turn, which counts the seconds that it takes."""
+    """One turn, which counts the seconds that it takes, of a level by its name and a flow."""
 
-    def __init__(self, turns: Turns) -> None:
-        self._turns = turns
-        self.seconds = 0.0
+    turns: Turns
+    name: str
+    level: _LevelTurns
+    flow: _FlowTurns
+    seconds: float = 0.0
 
     async def leave_for(self, work: Awaitable[T]) -> T:
         """Waits for work outside the event loop; others have the turn in the meantime."""
-        self._turns.release()
+        self.turns.release()
         try:
             return await work
         finally:
-            self._turns.resume()
+            self.turns.resume()

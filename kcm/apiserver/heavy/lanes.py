@@ -104,15 +104,18 @@ class RequestLanes:
     async def _run_in_loop(self, handle: Handler, exchange: Exchange, user: User) -> Response:
         named = f"{exchange.request.method} {exchange.request.path}"
         assert exchange.flow is not None  # its filter is passed
-        async with self._turns.turn(exchange.flow) as turn:
+        turn = await self._turns.take(exchange.flow)
 
-            def took(seconds: float) -> None:
-                turn.seconds += seconds
-                self._stalls.note_step(named, seconds)
+        def took(seconds: float) -> None:
+            turn.seconds += seconds
+            self._stalls.note_step(named, seconds)
 
+        try:
             return await greenlets.run(
                 handle, lambda work: turn.leave_for(self._threads.run(work, user)), took
             )
+        finally:
+            self._turns.end(turn)
 
     def _run_heavy(self, handle: Handler, exchange: Exchange) -> Response:
         write = self._writers.find(exchange) if self._writers is not None else None

@@ -91,13 +91,16 @@ def _compress(response: Response, accept_encoding: str) -> Response:
     return replace(response, body=packed, headers={**response.headers, "content-encoding": "gzip"})
 
 
-async def send_response(response: Response, method: str, send: Send) -> None:
-    """Sends a response to a request of this method."""
+async def send_response(
+    response: Response, method: str, send: Send, further: Iterable[tuple[bytes, bytes]] = ()
+) -> None:
+    """Sends a response to a request of this method, with further headers."""
     headers = [
         (b"content-type", response.content_type.encode()),
         (b"content-length", str(len(response.body)).encode()),
         *(() if "cache-control" in response.headers else [_NO_CACHE]),
         *((name.encode(), value.encode()) for name, value in response.headers.items()),
+        *further,
         *((b"warning", _warning(text)) for text in _limit(response.warnings)),
     ]
     await send({"type": "http.response.start", "status": response.code, "headers": headers})

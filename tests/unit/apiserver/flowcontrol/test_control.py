@@ -6,6 +6,8 @@ Source: staging/src/k8s.io/apiserver/pkg/util/flowcontrol/borrowing_test.go, Kub
 from __future__ import annotations
 
 import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from typing import Any
 
 import pytest
@@ -21,6 +23,7 @@ from kcm.api.priority_levels import (
 from kcm.apimachinery.meta_v1 import KubeObject
 from kcm.apiserver.auth.attributes import ADMIN, Attributes, User
 from kcm.apiserver.flowcontrol.control import FlowControl
+from kcm.apiserver.flowcontrol.schemas import Flow
 from kcm.apiserver.http_errors import TooManyRequests
 from tests.unit.apiserver.auth.caches import FakeHub
 from tests.unit.apiserver.flowcontrol.simulated_time import run
@@ -59,6 +62,19 @@ def schema(name: str, user: str, precedence: int = 100) -> FlowSchema:
     return FlowSchema.model_validate({"metadata": {"name": name}, "spec": spec})
 
 
+@asynccontextmanager
+async def seat(
+    control: FlowControl, flow: Flow, listed: int, patience: float | None
+) -> AsyncIterator[None]:
+    """Holds the seats of a request while the context lasts."""
+    level = control.find_level(flow)
+    held = await level.take(flow, level.width(listed), patience)
+    try:
+        yield
+    finally:
+        level.release(held)
+
+
 def _serve(hub: FakeHub, clients: dict[str, int], seconds: float) -> dict[str, float]:
     """Returns how many requests of each user are served at a time, on average over the last 15
     seconds. `clients` are the clients of each user; each request takes a quarter of a second.
@@ -68,7 +84,7 @@ def _serve(hub: FakeHub, clients: dict[str, int], seconds: float) -> dict[str, f
     async def client(control: FlowControl, user: str) -> None:
         flow = control.classify(User(user), PATH)
         while True:
-            async with control.seat(flow, 0, None):
+            async with seat(control, flow, 0, None):
                 await asyncio.sleep(0.25)
                 served[user] += 1
 
@@ -119,7 +135,7 @@ def test_what_the_objects_say_holds_from_the_next_request_on() -> None:
         flow = control.classify(JANE, PATH)
         assert (flow.schema, flow.level) == ("own", "own")
         hub.fill(*DEFAULTS)
-        async with control.seat(control.classify(JANE, PATH), 0, None):
+        async with seat(control, control.classify(JANE, PATH), 0, None):
             assert control.classify(JANE, PATH).level == "global-default"
 
     run(work())
@@ -141,7 +157,7 @@ def test_long_lists_take_more_seats() -> None:
         control = FlowControl(FakeHub(*DEFAULTS), 600, registry)
         flow = control.classify(JANE, PATH)
         for objects, seats in ((0, 1), (100, 1), (101, 2), (100_000, 8)):  # 49 seats, hands of 6
-            async with control.seat(flow, objects, None):
+            async with seat(control, flow, objects, None):
                 labels = {"priority_level": "global-default", "flow_schema": "global-default"}
                 name = "apiserver_flowcontrol_current_executing_seats"
                 assert registry.get_sample_value(name, labels) == seats
@@ -154,9 +170,9 @@ def test_without_seats_there_is_no_limit(seats: int, refused: bool) -> None:
     async def work() -> bool:
         control = FlowControl(FakeHub(*DEFAULTS), seats, CollectorRegistry())
         flow = control.classify(JANE, PATH)
-        async with control.seat(flow, 0, None):
+        async with seat(control, flow, 0, None):
             try:
-                async with control.seat(flow, 0, 1.0):
+                async with seat(control, flow, 0, 1.0):
                     return False
             except TooManyRequests:
                 return True
@@ -168,7 +184,7 @@ def test_who_is_exempt_never_waits_for_a_seat() -> None:
     async def work() -> None:
         control = FlowControl(FakeHub(*DEFAULTS), 1, CollectorRegistry())
         flow = control.classify(ADMIN, PATH)
-        async with asyncio.timeout(0), control.seat(flow, 0, None), control.seat(flow, 0, None):
+        async with asyncio.timeout(0), seat(control, flow, 0, None), seat(control, flow, 0, None):
             pass
 
     run(work())
@@ -179,7 +195,7 @@ def test_the_figures_of_each_level_are_shown() -> None:
 
     async def work() -> None:
         control = FlowControl(FakeHub(*DEFAULTS), 600, registry)
-        async with control.seat(control.classify(JANE, PATH), 0, None):
+        async with seat(control, control.classify(JANE, PATH), 0, None):
             pass
 
     run(work())

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from typing import Any
 
 import pytest
@@ -25,7 +27,7 @@ QUEUES = {"queues": 16, "handSize": 1, "queueLengthLimit": 50}
 
 
 def flow(name: str) -> Flow:
-    return Flow("schema", name, "level", "")
+    return Flow("schema", name, "level", b"")
 
 
 def level(seats: int, registry: CollectorRegistry, queuing: dict[str, int] | None) -> PriorityLevel:
@@ -38,10 +40,22 @@ def level(seats: int, registry: CollectorRegistry, queuing: dict[str, int] | Non
     return PriorityLevel(configuration, limits, FlowMetrics(registry), 0.0)
 
 
+@asynccontextmanager
+async def seat(
+    one: PriorityLevel, flow: Flow, seats: int, patience: float | None
+) -> AsyncIterator[None]:
+    """Holds seats while the context lasts."""
+    held = await one.take(flow, seats, patience)
+    try:
+        yield
+    finally:
+        one.release(held)
+
+
 async def _client(one: PriorityLevel, name: str, takes: float, served: Counter[str]) -> None:
     """Sends one request after the other, which take so many seconds each."""
     while True:
-        async with one.seat(flow(name), 1, None):
+        async with seat(one, flow(name), 1, None):
             await asyncio.sleep(takes)
             served[name] += 1
 
@@ -64,7 +78,7 @@ def _serve(clients: dict[str, tuple[int, float]], seats: int, seconds: float) ->
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
         assert one.executing == 0
-        async with asyncio.timeout(0), one.seat(flow("last"), seats, None):
+        async with asyncio.timeout(0), seat(one, flow("last"), seats, None):
             pass
 
     run(work())
@@ -92,10 +106,10 @@ def test_a_request_waits_its_time_and_is_refused_then() -> None:
 
     async def work() -> float:
         one = level(1, registry, QUEUES)
-        async with one.seat(flow("first"), 1, None):
+        async with seat(one, flow("first"), 1, None):
             began = asyncio.get_running_loop().time()
             with pytest.raises(TooManyRequests):
-                async with one.seat(flow("second"), 1, 15.0):
+                async with seat(one, flow("second"), 1, 15.0):
                     pass
             return asyncio.get_running_loop().time() - began
 
@@ -110,7 +124,7 @@ def test_a_full_queue_refuses_and_others_do_not() -> None:
 
     async def work() -> None:
         one = level(1, registry, {"queues": 1, "handSize": 1, "queueLengthLimit": 2})
-        async with one.seat(flow("first"), 1, None):
+        async with seat(one, flow("first"), 1, None):
             waiting = [asyncio.create_task(_once(one, "second")) for _ in range(2)]
             await asyncio.sleep(0)
             with pytest.raises(TooManyRequests):
@@ -127,7 +141,7 @@ def test_a_level_without_queues_refuses_what_does_not_fit() -> None:
 
     async def work() -> None:
         one = level(2, registry, None)
-        async with one.seat(flow("a"), 1, None), one.seat(flow("a"), 1, None):
+        async with seat(one, flow("a"), 1, None), seat(one, flow("a"), 1, None):
             with pytest.raises(TooManyRequests):
                 await _once(one, "a")
         await _once(one, "a")
@@ -141,7 +155,7 @@ def test_who_stops_waiting_leaves_the_seat_to_others() -> None:
 
     async def work() -> None:
         one = level(1, registry, QUEUES)
-        async with one.seat(flow("first"), 1, None):
+        async with seat(one, flow("first"), 1, None):
             gone = asyncio.create_task(_once(one, "gone"))
             last = asyncio.create_task(_once(one, "last"))
             await asyncio.sleep(0)
@@ -159,7 +173,7 @@ def test_who_stops_waiting_leaves_the_seat_to_others() -> None:
 def test_a_request_that_wants_more_than_there_is_is_served_alone() -> None:
     async def work() -> None:
         one = level(2, CollectorRegistry(), QUEUES)
-        async with one.seat(flow("wide"), 10, None):
+        async with seat(one, flow("wide"), 10, None):
             assert one.executing == 10
             narrow = asyncio.create_task(_once(one, "narrow"))
             await asyncio.sleep(0)
@@ -172,7 +186,7 @@ def test_a_request_that_wants_more_than_there_is_is_served_alone() -> None:
 def test_seats_that_are_lent_are_used_at_once() -> None:
     async def work() -> None:
         one = level(1, CollectorRegistry(), QUEUES)
-        async with one.seat(flow("first"), 1, None):
+        async with seat(one, flow("first"), 1, None):
             second = asyncio.create_task(_once(one, "second"))
             await asyncio.sleep(0)
             assert not second.done()
@@ -183,7 +197,7 @@ def test_seats_that_are_lent_are_used_at_once() -> None:
 
 
 async def _once(one: PriorityLevel, name: str) -> None:
-    async with one.seat(flow(name), 1, None):
+    async with seat(one, flow(name), 1, None):
         await asyncio.sleep(0)
 
 

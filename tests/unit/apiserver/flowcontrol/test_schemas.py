@@ -85,7 +85,7 @@ def test_every_part_of_a_rule_has_to_match(fields: dict[str, object], matches: b
     schema = _schema(_resource_rule(**fields))
     flow = FlowSchemas([*SUGGESTED_SCHEMAS, schema], LEVELS).find(JANE, POD)
     assert (flow.schema == "mine") is matches
-    assert (flow.schema_uid == "u1") is matches
+    assert (flow.schema_uid == b"u1") is matches
 
 
 def test_a_request_without_a_namespace_needs_the_cluster_scope() -> None:

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 
 import pytest
 
 from kcm.apiserver.flowcontrol.schemas import Flow
-from kcm.apiserver.flowcontrol.turns import Turns
+from kcm.apiserver.flowcontrol.turns import Turn, Turns
 from tests.unit.apiserver.flowcontrol.simulated_time import run
 
 WEIGHTS = {"node-high": 40, "global-default": 20, "exempt": 30}
@@ -20,12 +22,22 @@ def turns(most: int = 1) -> Turns:
 
 
 def _flow(level: str, user: str) -> Flow:
-    return Flow("schema", user, level, "")
+    return Flow("schema", user, level, b"")
+
+
+@asynccontextmanager
+async def turn_of(given: Turns, flow: Flow) -> AsyncIterator[Turn]:
+    """Has a turn while the context lasts."""
+    turn = await given.take(flow)
+    try:
+        yield turn
+    finally:
+        given.end(turn)
 
 
 async def _client(given: Turns, flow: Flow, served: Counter[Flow], takes: float) -> None:
     while True:
-        async with given.turn(flow) as turn:
+        async with turn_of(given, flow) as turn:
             await asyncio.sleep(takes)
             turn.seconds += takes
             served[flow] += 1
@@ -47,7 +59,7 @@ def _serve(clients: dict[Flow, tuple[int, float]], seconds: float) -> Counter[Fl
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
         assert sum(given.waiting.values()) == 0
-        async with asyncio.timeout(0), given.turn(_flow("exempt", "last")):
+        async with asyncio.timeout(0), turn_of(given, _flow("exempt", "last")):
             pass
 
     run(work())
@@ -82,7 +94,7 @@ def test_a_flow_that_comes_seldom_waits_for_one_turn_at_most() -> None:
         for _ in range(50):
             await asyncio.sleep(0.1)
             began = asyncio.get_running_loop().time()
-            async with given.turn(_flow("global-default", "seldom")):
+            async with turn_of(given, _flow("global-default", "seldom")):
                 assert asyncio.get_running_loop().time() - began <= STEP * 1.01
         for task in flood:
             task.cancel()
@@ -96,17 +108,17 @@ def test_others_have_the_turn_of_who_waits_outside_the_loop() -> None:
         given, order = turns(), list[str]()
 
         async def long() -> None:
-            async with given.turn(_flow("exempt", "long")) as turn:
+            async with turn_of(given, _flow("exempt", "long")) as turn:
                 order.append("long begins")
                 await turn.leave_for(asyncio.sleep(5.0))
                 order.append("long ends")
 
         async def short() -> None:
-            async with given.turn(_flow("exempt", "short")):
+            async with turn_of(given, _flow("exempt", "short")):
                 order.append("short")
 
         await asyncio.gather(long(), short())
-        async with asyncio.timeout(0), given.turn(_flow("exempt", "next")):
+        async with asyncio.timeout(0), turn_of(given, _flow("exempt", "next")):
             order.append("next")
         return order
 
@@ -117,7 +129,7 @@ def test_others_have_the_turn_of_who_waits_outside_the_loop() -> None:
 def test_who_stops_waiting_leaves_the_turn_to_others(served_first: bool) -> None:
     async def work() -> None:
         given = turns()
-        async with given.turn(_flow("exempt", "first")):
+        async with turn_of(given, _flow("exempt", "first")):
             gone = asyncio.create_task(_once(given, "gone"))
             last = asyncio.create_task(_once(given, "last"))
             await asyncio.sleep(0)
@@ -127,12 +139,12 @@ def test_who_stops_waiting_leaves_the_turn_to_others(served_first: bool) -> None
             gone.cancel()  # it has the turn, and was not told yet
         await last
         assert given.waiting == {"exempt": 0}
-        async with asyncio.timeout(0), given.turn(_flow("exempt", "next")):
+        async with asyncio.timeout(0), turn_of(given, _flow("exempt", "next")):
             pass
 
     run(work())
 
 
 async def _once(given: Turns, name: str) -> None:
-    async with given.turn(_flow("exempt", name)):
+    async with turn_of(given, _flow("exempt", name)):
         await asyncio.sleep(0)
