@@ -69,8 +69,8 @@ def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line(
         "markers",
         f"{_MARKER}(nodes=1, flags=(), controllers=('*',), config=None, seed=None, "
-        "mode='loop', grace='5s', crds=None): the arguments of ControlPlane for the fixture "
-        "`kcm_fresh`",
+        "mode='loop', grace='5s', crds=None, bare=False, storage_class=True): the arguments of "
+        "ControlPlane for the fixture `kcm_fresh`",
     )
 
 
@@ -120,12 +120,15 @@ def kcm_namespace(request: pytest.FixtureRequest, _kcm_plane: ControlPlane) -> I
     watched = request.node.stash.get(_WATCHED, None) or _begin_to_watch(kcm)
     request.node.stash[_WATCHED] = watched.of_namespace(name)
     kcm.apply({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}})
-    kcm.eventually(
-        lambda: kcm.get("serviceaccount/default", name), what=f"the service account of {name}"
-    )
+    if not kcm.bare:
+        kcm.eventually(
+            lambda: kcm.get("serviceaccount/default", name), what=f"the service account of {name}"
+        )
     yield name
     kcm.faults.clear()
     kcm.nodes.heal()
+    if kcm.bare:  # where namespaces do not end
+        return
     kcm.delete(f"namespace/{name}")
     patience = request.config.getini("kcm_patience")
     try:

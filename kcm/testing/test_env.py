@@ -7,64 +7,135 @@ that cluster instead of starting its own.
 from __future__ import annotations
 
 import os
+import shutil
 import signal
 import subprocess
 import sys
 import threading
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import click
+import yaml
 
 from kcm import errors
 from kcm.testing.control_plane.plane import ControlPlane
 
+_FILE = click.Path(exists=True, path_type=Path)
+
 
 @click.command(context_settings={"ignore_unknown_options": True})
 @click.option(
+    "--bare",
+    is_flag=True,
+    help="A cluster as in controller-runtime's envtest: without controllers, nodes, StorageClass "
+    "and service accounts, unless --controllers and --nodes ask for some.",
+)
+@click.option(
     "--nodes",
     type=click.IntRange(0),
-    default=1,
-    show_default=True,
-    help="Number of simulated nodes.",
+    help="Number of simulated nodes. Default: 1, with --bare 0.",
+)
+@click.option(
+    "--controllers",
+    metavar="NAME,...",
+    help="Which controllers run, as `kcm manager --controllers`. Default: all, with --bare none.",
 )
 @click.option(
     "--flag", "flags", multiple=True, help="A flag of `kcm manager`. May be given several times."
 )
 @click.option(
+    "--config",
+    type=_FILE,
+    help="A file with a KubeControllerManagerConfiguration, as `kcm manager --config`.",
+)
+@click.option(
+    "--seed",
+    type=int,
+    help="Draw all names, uids and keys from this number. The clock stands at 2030-01-01 then, and "
+    "controllers work only while a client of the HTTP API waits for them.",
+)
+@click.option(
     "--crds",
-    type=click.Path(exists=True, path_type=Path),
+    type=_FILE,
     help="A file or folder of CustomResourceDefinitions, which are established first.",
 )
+@click.option(
+    "--local-storage-class/--no-local-storage-class",
+    "storage_class",
+    default=True,
+    help="Whether there is a default StorageClass `local`, with volumes on nodes.",
+)
+@click.option(
+    "--kubeconfig",
+    type=click.Path(path_type=Path, dir_okay=False),
+    help="Write the kubeconfig into this file as well, and remove it at the end.",
+)
 @click.argument("command", nargs=-1, required=True, type=click.UNPROCESSED)
-def main(nodes: int, flags: tuple[str, ...], crds: Path | None, command: tuple[str, ...]) -> None:
+def main(
+    *,
+    command: tuple[str, ...],
+    kubeconfig: Path | None,
+    controllers: str | None,
+    config: Path | None,
+    **arguments: Any,
+) -> None:
     """Run COMMAND with a control plane of its own, and end with its exit code.
 
     It sets KUBECONFIG and USE_EXISTING_CLUSTER for the command.
 
     \b
     Examples:
-      kcm test-env -- go test ./...
+      kcm test-env -- chainsaw test
       kcm test-env --nodes 3 -- npm test
-      kcm test-env --crds config/crd/bases -- go test ./...
+      kcm test-env --bare --crds config/crd/bases -- go test ./...
+      kcm test-env --bare --controllers garbage-collector,namespace -- pytest
       kcm test-env --flag=--node-monitor-grace-period=10s -- pytest
     """
     try:
-        with ControlPlane(nodes=nodes, flags=flags, crds=crds) as control_plane:
-            code = run(command, control_plane)
+        plane = ControlPlane(
+            controllers=controllers.split(",") if controllers is not None else None,
+            config=_read_config(config) if config is not None else None,
+            **arguments,
+        )
+        with plane as control_plane:
+            code = run(command, control_plane, kubeconfig)
     except errors.KcmError as error:
         click.echo(f"error: {error}", err=True)
         code = 1
     sys.exit(code)
 
 
-def run(command: Sequence[str], control_plane: ControlPlane) -> int:
+def _read_config(path: Path) -> Mapping[str, Any]:
+    try:
+        document = yaml.safe_load(path.read_text("utf-8"))
+    except (OSError, yaml.YAMLError, UnicodeError) as error:
+        raise errors.ConfigurationError(f"--config {path}: {error}") from error
+    if not isinstance(document, dict):
+        raise errors.ConfigurationError(f"--config {path}: is no mapping")
+    return document
+
+
+def run(command: Sequence[str], control_plane: ControlPlane, kubeconfig: Path | None = None) -> int:
     """Runs the command until it ends, and returns its exit code; that of a shell if it cannot be
-    started or a signal ended it.
+    started or a signal ended it. With `kubeconfig`, the kubeconfig is written there.
     """
+    if kubeconfig is not None:
+        try:
+            shutil.copy(control_plane.kubeconfig, kubeconfig)
+            return _run(command, kubeconfig)
+        except OSError as error:
+            raise errors.ConfigurationError(f"--kubeconfig {kubeconfig}: {error}") from error
+        finally:
+            kubeconfig.unlink(missing_ok=True)
+    return _run(command, control_plane.kubeconfig)
+
+
+def _run(command: Sequence[str], kubeconfig: Path) -> int:
     environment = {
         **os.environ,
-        "KUBECONFIG": str(control_plane.kubeconfig),
+        "KUBECONFIG": str(kubeconfig.absolute()),
         "USE_EXISTING_CLUSTER": "true",
     }
     try:

@@ -14,12 +14,17 @@ from kcm.options.manager import ManagerOptions
 from kcm.simulation.options import SimulatorOptions
 
 _LEASE = 40  # seconds, as a kubelet's
+# An API server as envtest starts it; pods need no service account, which no controller makes.
+BARE: Mapping[str, Any] = {
+    "disable_admission_plugins": "ServiceAccount",
+    "service_cluster_ip_range": "10.0.0.0/24",
+}
 _SHARE = 0.8  # of the grace period after which a silent node is unreachable
 
 
-def _serve_anywhere() -> ServerOptions:
+def serve_anywhere(*, storage_class: bool = True) -> ServerOptions:
     """Returns the options of an API server on a free port of the loopback interface, with TLS and
-    RBAC.
+    RBAC, and with the StorageClass `local` if `storage_class` says so.
     """
     return ServerOptions(
         address=Address(port=0),
@@ -28,7 +33,7 @@ def _serve_anywhere() -> ServerOptions:
         token_file=None,
         kubeconfig=None,
         cluster_authority=True,
-        local_storage_class=True,
+        local_storage_class=storage_class,
         bootstrap_tokens=True,
     )
 
@@ -42,7 +47,7 @@ class PlaneOptions:
     config: Mapping[str, Any] | None = None
     flags: Sequence[str] = ()
     seed: int | None = None
-    api: ServerOptions = field(default_factory=_serve_anywhere)
+    api: ServerOptions = field(default_factory=serve_anywhere)
     settings: Mapping[str, Any] = field(default_factory=dict)  # further ones, by their names
 
     def __post_init__(self) -> None:

@@ -21,7 +21,7 @@ from kcm.simulation.options import SimulatorOptions
 from kcm.testing.control_plane.assembly import Assembly
 from kcm.testing.control_plane.manifests import Json
 from kcm.testing.control_plane.objects import Manifest, Objects
-from kcm.testing.control_plane.options import PlaneOptions
+from kcm.testing.control_plane.options import BARE, PlaneOptions, serve_anywhere
 from kcm.testing.control_plane.patience import conditions_of, name_of
 from kcm.testing.control_plane.processes import Processes
 from kcm.testing.control_plane.reaching import Reaching
@@ -55,18 +55,26 @@ class ControlPlane(Reaching, Looking, Failing):
     def __init__(
         self,
         *,
-        controllers: Sequence[str] = ("*",),
-        nodes: int = 1,
+        controllers: Sequence[str] | None = None,
+        nodes: int | None = None,
         config: Mapping[str, Any] | None = None,
         flags: Sequence[str] = (),
         seed: int | None = None,
         mode: Mode = "loop",
         grace: Duration = GRACE,
         crds: Manifest = None,
+        bare: bool = False,
+        storage_class: bool = True,
     ) -> None:
-        """`controllers` are names as `kcm manager --controllers` takes them, `nodes` the number of
-        simulated nodes, `config` the content of a KubeControllerManagerConfiguration, and `flags`
-        those of `kcm manager`, like `--node-monitor-grace-period=10s`.
+        """`controllers` are names as `kcm manager --controllers` takes them, by default all;
+        `nodes` is the number of simulated nodes, by default one, `config` the content of a
+        KubeControllerManagerConfiguration, and `flags` those of `kcm manager`, like
+        `--node-monitor-grace-period=10s`. `storage_class` says whether there is the StorageClass
+        `local`.
+
+        With `bare`, it is as in controller-runtime's envtest: an API server without controllers
+        and nodes but those that are asked for, without StorageClass, and pods need no service
+        account.
 
         With a `seed`, the clock stands at 2030-01-01 at first, all names and uids are drawn from
         the seed, and controllers work only while the test waits for them: in `settle`,
@@ -85,14 +93,27 @@ class ControlPlane(Reaching, Looking, Failing):
             raise errors.ConfigurationError(
                 f"mode={mode!r} is not known: use one of {', '.join(map(repr, get_args(Mode)))}"
             )
-        self._options = PlaneOptions(controllers, nodes, config, flags, seed)
+        self.bare = bare
+        if mode == "processes" and (bare or not storage_class):
+            raise errors.ConfigurationError('bare= and storage_class= are for mode="loop"')
+        if controllers is None:
+            controllers = () if bare else ("*",)
+        self._options = PlaneOptions(
+            controllers,
+            (0 if bare else 1) if nodes is None else nodes,
+            config,
+            flags,
+            seed,
+            serve_anywhere(storage_class=storage_class and not bare),
+            BARE if bare else {},
+        )
         engine = Assembly(self._options) if mode == "loop" else Processes(self._options)
         self._engine: Assembly | Processes = engine
         self._recorder = engine.recorder
         self._faults, self._agenda = engine.faults, engine.agenda
         self._find_store = engine.find_store
         self._mark_fault = engine.recorder.mark_fault
-        names = SimulatorOptions(count=nodes).names()
+        names = SimulatorOptions(count=self._options.nodes).names()
         self.nodes = Nodes(names, engine.find_store, engine.clock)
         self.pods = Pods(engine.find_store, engine.clock)
         self._grace = to_seconds(grace)

@@ -34,11 +34,41 @@ def test_a_command_gets_a_cluster_and_its_exit_code_is_kept(tmp_path: Path) -> N
     assert done.stdout.endswith("1 crontab\n"), done.stderr
 
 
+LIST = f"""{sys.executable} -c '
+import os
+from kubernetes import client, config
+with config.new_client_from_config(os.environ["KUBECONFIG"]) as api:
+    core = client.CoreV1Api(api)
+    print(len(core.list_node().items), len(core.list_service_account_for_all_namespaces().items),
+          len(client.StorageV1Api(api).list_storage_class().items), os.environ["KUBECONFIG"])'"""
+
+
+def test_a_bare_one_is_empty_and_its_kubeconfig_is_where_it_was_asked_for(tmp_path: Path) -> None:
+    file = tmp_path / "config"
+    done = run("--bare", f"--kubeconfig={file}", "--", "sh", "-c", LIST)
+    assert done.stdout == f"0 0 0 {file}\n", done.stderr
+    assert not file.exists()
+
+
+def test_controllers_configuration_and_seed_are_passed_on(tmp_path: Path) -> None:
+    config = tmp_path / "kcm.yaml"
+    config.write_text(
+        "apiVersion: kubecontrollermanager.config.k8s.io/v1alpha1\n"
+        "kind: KubeControllerManagerConfiguration\n"
+        "garbageCollectorController: {concurrentGCSyncs: 3}\n"
+    )
+    asked = ("--bare", "--controllers=garbage-collector", f"--config={config}", "--seed=1")
+    done = run(*asked, "--no-local-storage-class", "--", "sh", "-c", LIST)
+    assert done.stdout.startswith("0 0 0 "), done.stderr
+
+
 @pytest.mark.parametrize(
     ("arguments", "code", "words"),
     [
         (["--", "no-such-program"], 127, "error: no-such-program cannot be started"),
         (["--flag=--no-such-flag", "--", "true"], 1, "no-such-flag"),
+        (["--controllers=no-such", "--", "true"], 1, '"no-such" is not in the list'),
+        (["--kubeconfig=/no/such/folder/file", "--", "true"], 1, "error: --kubeconfig /no/such"),
         ([], 2, "Missing argument 'COMMAND...'"),
     ],
 )
