@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 
 import structlog
 from celery import Celery
@@ -30,28 +31,39 @@ SYNC_TIMEOUT = 30.0
 class WorkerProcess:
     """The state of one process that runs tasks."""
 
-    def __init__(self, context: ControllerContext) -> None:
-        self.context = context
+    def __init__(self, build: Callable[[], ControllerContext]) -> None:
+        """`build` may ask another API server which kinds it serves, so it is called in a thread."""
+        self._build = build
+        self._context: ControllerContext | None = None
+        self._stopping = threading.Event()
         self._ready = threading.Event()
         self._failure: Exception | None = None
-        self._ticks = TickRunner(context)
+        self._ticks: TickRunner | None = None
         self._runners: dict[str, Runner] = {}
         self._thread = start_thread("kcm-start", self._start)
 
     def _start(self) -> None:
-        """Fills the caches, however long Redis is unavailable."""
-        while not self.context.stop.is_set():
+        """Fills the caches, however long Redis or another API server is unavailable."""
+        while not self._stopping.is_set():
             try:
-                self.context.start()
+                self._start_context()
                 break
             except errors.Temporary as error:
                 log.warning("the store is not ready, trying again", error=str(error))
-                self.context.clock.wait(self.context.stop, 0.5)
+                self._stopping.wait(0.5)
             except Exception as error:  # noqa: BLE001 - reported by the first task, which needs it
                 self._failure = error
                 break
-        self._runners = {c.short_name: self.context.runner(c) for c in self.context.controllers}
         self._ready.set()
+
+    def _start_context(self) -> None:
+        context = self._context = self._context or self._build()
+        if self._stopping.is_set():
+            context.shutdown()
+            return
+        context.start()
+        self._ticks = TickRunner(context)
+        self._runners = {c.short_name: context.runner(c) for c in context.controllers}
 
     def _wait_ready(self) -> None:
         if not self._ready.wait(SYNC_TIMEOUT):
@@ -67,19 +79,23 @@ class WorkerProcess:
     def tick(self, loop: str, scheduled_at: float) -> bool:
         """Runs one pass of a loop, see `TickRunner.run`."""
         self._wait_ready()
-        clock, result = self.context.clock, "error"
+        assert self._ticks is not None  # it is ready
+        assert self._context is not None
+        clock, result = self._context.clock, "error"
         started = clock.monotonic()
         try:
             ran = self._ticks.run(loop, scheduled_at) is not None
             result = "success" if ran else "skipped"
         finally:
             seconds = clock.monotonic() - started
-            self.context.metrics.observe(PASS, loop, result, seconds)
+            self._context.metrics.observe(PASS, loop, result, seconds)
         return ran
 
     def stop(self) -> None:
         """Abandons keys that have not started, stops the threads, and closes the connections."""
-        self.context.shutdown()
+        self._stopping.set()
+        if self._context is not None:
+            self._context.shutdown()
 
 
 class CurrentProcess:
@@ -104,8 +120,9 @@ class CurrentProcess:
         """Returns this process's state."""
         with self._lock:
             if self._process is None or self._process[0] != os.getpid():
-                context = build_context(name=self._node[0], queues=self._node[1])
-                self._process = (os.getpid(), WorkerProcess(context))
+                name, queues = self._node
+                build = partial(build_context, name=name, queues=queues)
+                self._process = (os.getpid(), WorkerProcess(build))
             return self._process[1]
 
     def shutdown(self) -> None:

@@ -11,8 +11,9 @@ pkg/controller/namespace/deletion/namespaced_resources_deleter.go, Kubernetes 1.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime
+from types import MappingProxyType
 from typing import Any
 
 from pydantic import Field
@@ -37,6 +38,7 @@ from kcm.sdk import (
 from kcm.store.writes.collections import CollectionDeletion
 
 FINALIZER = "kubernetes"  # the finalizer in spec.finalizers that this controller removes
+NOTHING: Mapping[str, str] = MappingProxyType({})
 RETRY = 2.0  # seconds until the next attempt while objects wait for finalizers
 LONGEST_RETRY = 15.0  # seconds, as upstream estimates for finalizers
 
@@ -59,6 +61,7 @@ class NamespaceController(Controller):
     short_name = "namespace"
     options_type = NamespaceOptions
     options: NamespaceOptions
+    needs_kinds = True  # an object of a kind that is new would be left behind
 
     def watches(self) -> tuple[Watch[Any], ...]:
         return (Watch(Namespace, own_key), Watch(Pod, terminating_namespace_of))
@@ -75,18 +78,21 @@ class NamespaceController(Controller):
         pods = Pod.resource
         others = [resources for resources in _list_namespaced(view.scheme) if resources is not pods]
 
+        # While it is not known whether a group has objects here, the namespace stays.
+        failed = view.scheme.undiscovered
+
         def rest(outcome: Outcome) -> Plan:
             if not outcome.deletions[0].clean:
-                return _wait_for_remaining(namespace, outcome.deletions, view.now)
+                return _wait_for_remaining(namespace, outcome.deletions, failed, view.now)
             return Plan(_collections(others, key), plan_after=end)
 
         def end(outcome: Outcome) -> Plan:
-            if any(not deletion.clean for deletion in outcome.deletions):
-                return _wait_for_remaining(namespace, outcome.deletions, view.now)
+            if failed or any(not deletion.clean for deletion in outcome.deletions):
+                return _wait_for_remaining(namespace, outcome.deletions, failed, view.now)
             done = Plan().then(Patch(namespace, _remove_finalizer, finalize=True))
             # The content is gone, but finalizers of others may keep the namespace.
             return Plan(
-                status_after=_status(namespace, outcome.deletions, view.now),
+                status_after=_status(namespace, conditions(outcome.deletions), view.now),
                 plan_after=lambda _: done,
             )
 
@@ -120,13 +126,16 @@ def _remove_finalizer(obj: Namespace) -> Namespace:
 
 
 def _wait_for_remaining(
-    namespace: Namespace, deletions: Sequence[CollectionDeletion], now: datetime
+    namespace: Namespace,
+    deletions: Sequence[CollectionDeletion],
+    failed: Mapping[str, str],
+    now: datetime,
 ) -> Plan:
     grace = max(remaining.grace for remaining in deletions)
     held = any(remaining.finalizers for remaining in deletions)
     estimate = grace / 2 + 1 if grace else RETRY if held else 0
     return Plan(
-        status_after=_status(namespace, deletions, now),
+        status_after=_status(namespace, conditions(deletions, failed), now),
         requeue_after=min(estimate, LONGEST_RETRY) if estimate else None,
         error=None if estimate else _NotEmptyError(f"{namespace.name} is not empty yet"),
     )
@@ -135,12 +144,13 @@ def _wait_for_remaining(
 class _NotEmptyError(errors.KcmError):
     """Raised when objects are left that have neither a finalizer nor a grace period.
 
-    Their deletion was refused, or they were created after the collection was deleted.
+    Their deletion was refused, they were created after the collection was deleted, or the kinds of
+    a group are not known.
     """
 
 
 def _status(
-    namespace: Namespace, deletions: Sequence[CollectionDeletion], now: datetime
+    namespace: Namespace, conditions: Sequence[NamespaceCondition], now: datetime
 ) -> Callable[[Outcome], UpdateStatus | None]:
     """Returns a function that returns the status update, or None if nothing changes.
 
@@ -148,7 +158,7 @@ def _status(
     deleted before deletion set the phase.
     """
     old = {old_condition.type: old_condition for old_condition in namespace.status.conditions or ()}
-    new = {c.type: _keep_time(old.get(c.type), c, now) for c in conditions(deletions)}
+    new = {c.type: _keep_time(old.get(c.type), c, now) for c in conditions}
     status = namespace.status.replace(phase="Terminating", conditions=list((old | new).values()))
     update = None if status == namespace.status else namespace.with_status(status)
     return lambda _: UpdateStatus(update, namespace) if update is not None else None
@@ -161,9 +171,11 @@ def _keep_time(
     return new.replace(last_transition_time=since)
 
 
-def conditions(deletions: Sequence[CollectionDeletion]) -> list[NamespaceCondition]:
-    """Returns upstream's five conditions, about failed deletions and about the content that is
-    left.
+def conditions(
+    deletions: Sequence[CollectionDeletion], undiscovered: Mapping[str, str] = NOTHING
+) -> list[NamespaceCondition]:
+    """Returns upstream's five conditions, about kinds that are not known, failed deletions and the
+    content that is left.
     """
     left = sorted(
         f"{kind.resource.plural}.{kind.resource.group} has {kind.remaining} resource instances"
@@ -173,8 +185,12 @@ def conditions(deletions: Sequence[CollectionDeletion]) -> list[NamespaceConditi
     finalizers = sum((Counter(kind.finalizers) for kind in deletions), Counter[str]())
     holding = sorted(f"{name} in {many} resource instances" for name, many in finalizers.items())
     failed = sorted(str(kind.error) for kind in deletions if kind.error is not None)
+    unknown = [f"{where}: {why}" for where, why in sorted(undiscovered.items())]
     return [
-        _fine("NamespaceDeletionDiscoveryFailure", "ResourcesDiscovered",
+        _report_causes(unknown, "NamespaceDeletionDiscoveryFailure", "DiscoveryFailed",
+              f"Discovery failed for some groups, {len(unknown)} failing: "
+              "unable to retrieve the complete list of server APIs: ")
+        or _fine("NamespaceDeletionDiscoveryFailure", "ResourcesDiscovered",
               "All resources successfully discovered"),
         _fine("NamespaceDeletionGroupVersionParsingFailure", "ParsedGroupVersions",
               "All legacy kube types successfully parsed"),

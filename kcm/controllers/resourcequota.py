@@ -70,7 +70,6 @@ class ResourceQuotaController(Controller):
     options: ResourceQuotaOptions
     reads = _MEASURED
     metadata_only = True
-    local_only = True
 
     def watches(self) -> tuple[Watch[Any], ...]:
         return (Watch(ResourceQuota, find_changed_quota), Watch(None, quotas_of_lower_usage))

@@ -17,6 +17,7 @@ from typing import Any, TypeVar, cast, overload
 
 import structlog
 
+from kcm.api.partial import PartialObjectMetadata
 from kcm.api.scheme import Resource
 from kcm.apimachinery.meta_v1 import KubeObject
 from kcm.clock import Clock, RealClock
@@ -32,11 +33,7 @@ from kcm.informers.observer import Observer
 from kcm.informers.options import InformerOptions
 from kcm.informers.shared_informer import InformerContext, SharedIndexInformer
 from kcm.informers.source import ListerWatcher, WatchEntry
-from kcm.informers.views import (
-    PartialObjectMetadata,
-    full_view,
-    metadata_view,
-)
+from kcm.informers.views import full_view, metadata_view
 
 T = TypeVar("T", bound=KubeObject)
 log = structlog.get_logger(__name__)

@@ -26,7 +26,7 @@ from kcm.api.scheme import Resource
 from kcm.apimachinery.base import compact
 from kcm.apimachinery.meta_v1 import KubeObject
 from kcm.clock import Clock
-from kcm.errors import ApiError, EpochChanged, StoreUnavailable
+from kcm.errors import ApiError, EpochChanged, Forbidden, NotFound, StoreUnavailable
 from kcm.informers.backoff import BackoffManager
 from kcm.informers.delta_fifo import DeltaType
 from kcm.informers.freshness import CachePosition
@@ -41,6 +41,7 @@ log = structlog.get_logger(__name__)
 TransformFunc = Callable[[T], T]
 
 NEVER = float("inf")
+REFUSED_AGAIN = 30.0  # seconds until a list that the server refused is tried again
 
 _DELTA_TYPES = {
     "ADDED": DeltaType.ADDED,
@@ -117,6 +118,8 @@ class Reflector(Generic[T]):
         self._should_resync = should_resync
         self._on_relist = on_relist
         self._has_listed = False
+        # Why the server refuses to list the kind, "" while it does not.
+        self.refusal = ""
         # None before the first list, and while another list is due.
         self._position: int | None = None
         self._list_at = clock.monotonic()
@@ -149,6 +152,8 @@ class Reflector(Generic[T]):
                 self._list()
             except (StoreUnavailable, EpochChanged):
                 raise
+            except (Forbidden, NotFound) as error:
+                self._refuse(error)
             except Exception as error:  # noqa: BLE001 - any failure calls for another list
                 self._fail("list", error)
 
@@ -199,7 +204,7 @@ class Reflector(Generic[T]):
         self._observer.on_list(self._view.name, len(objects), self._clock.monotonic() - started)
         if self._has_listed and self._on_relist is not None:
             self._on_relist(listed.resource_version)
-        self._has_listed = True
+        self._has_listed, self.refusal = True, ""
 
     def _known(self, obj: KubeObject) -> T | None:
         """Returns the cached object if it is of the same version as `obj`, else None.
@@ -256,6 +261,14 @@ class Reflector(Generic[T]):
             exc_info=error,
         )
         self._observer.on_failure(self._view.name, step, error)
+
+    def _refuse(self, error: ApiError) -> None:
+        """Waits for longer, since the kind is not served, or may not be listed. It says so once."""
+        self._relist_in(REFUSED_AGAIN)
+        if self.refusal != str(error):
+            log.warning("A kind cannot be listed", kind=self._view.name, error=str(error))
+        self.refusal = str(error)
+        self._observer.on_failure(self._view.name, "list", error)
 
     def _relist_in(self, delay: float) -> None:
         self._mark.invalidate()

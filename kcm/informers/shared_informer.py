@@ -196,6 +196,11 @@ class SharedIndexInformer(Generic[T]):
         return self._controller is not None and self._controller.has_synced()
 
     @property
+    def refusal(self) -> str:
+        """Why the server refuses to list the kind, "" if it does not."""
+        return "" if self._controller is None else self._controller.reflector.refusal
+
+    @property
     def last_sync_resource_version(self) -> str:
         """The resourceVersion up to which the cache has every write, "" while a list is due."""
         controller = self._controller

@@ -6,26 +6,13 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 
-from pydantic import ConfigDict
-
 from kcm.api import codec
+from kcm.api.partial import PartialObjectMetadata, decode_partial, derive_model
 from kcm.api.scheme import Resource
-from kcm.apimachinery.base import compact
 from kcm.apimachinery.meta_v1 import KubeObject
 from kcm.informers.sharing import Sharing
 
 T = TypeVar("T", bound=KubeObject)
-
-
-class PartialObjectMetadata(KubeObject):
-    """apiVersion, kind and metadata of an object of any kind. All other fields are ignored.
-
-    Unlike upstream's, apiVersion and kind are those of the object itself. The objects are of a
-    subclass for each kind, so that they know it.
-    """
-
-    model_config = ConfigDict(extra="ignore")
-    metadata_only = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,12 +43,10 @@ def metadata_view(resource: Resource) -> ObjectView[PartialObjectMetadata]:
 
     A listed object and what is cached of it share the metadata.
     """
-    model = _derive_model(resource)
+    model = derive_model(resource)
 
     def decode(raw: bytes) -> PartialObjectMetadata:
-        obj = compact(PartialObjectMetadata.model_validate_json(raw))
-        object.__setattr__(obj, "__class__", model)
-        return obj
+        return decode_partial(raw, model)
 
     def convert(obj: KubeObject) -> PartialObjectMetadata:
         return model.model_construct(
@@ -69,16 +54,3 @@ def metadata_view(resource: Resource) -> ObjectView[PartialObjectMetadata]:
         )
 
     return ObjectView(f"{resource.name} metadata", decode, convert)
-
-
-def _derive_model(resource: Resource) -> type[PartialObjectMetadata]:
-    """Returns the class for the metadata of a kind's objects.
-
-    It decodes nothing, since a validator of its own would take 70 KiB.
-    """
-    body = {"__module__": __name__, "kubernetes_generated": True}
-    model: type[PartialObjectMetadata] = type(
-        "PartialObjectMetadata", (PartialObjectMetadata,), body
-    )
-    model.resource = resource  # type: ignore[assignment] # declared as a descriptor
-    return model

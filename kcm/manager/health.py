@@ -10,7 +10,7 @@ staging/src/k8s.io/controller-manager/app/serve.go, Kubernetes 1.33.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from prometheus_client import CollectorRegistry
@@ -28,10 +28,14 @@ Check = Callable[[], str | None]  # returns what is wrong, or None
 
 @dataclass(frozen=True)
 class ManagerPages:
-    """The checks, metrics and documents that the pages show."""
+    """The checks, metrics and documents that the pages show.
+
+    `notes` says in the verbose form of /readyz what costs no readiness.
+    """
 
     live: Mapping[str, Check]
     ready: Mapping[str, Check]
+    notes: Callable[[], Iterable[str]]
     registry: CollectorRegistry
     config: Callable[[], Mapping[str, object]]
     debug: DebugPages
@@ -42,7 +46,7 @@ def build_app(pages: ManagerPages, access: PageAccess) -> PageAccess:
     routes = [
         *_health_routes("healthz", pages.live),
         *_health_routes("livez", pages.live),
-        *_health_routes("readyz", pages.ready),
+        *_health_routes("readyz", pages.ready, pages.notes),
         Route("/metrics", _metrics(pages.registry)),
         Route("/configz", _json(pages.config)),
         Route("/debug/controllers", _json(pages.debug.controllers)),
@@ -53,12 +57,15 @@ def build_app(pages: ManagerPages, access: PageAccess) -> PageAccess:
     return access
 
 
-def _health_routes(name: str, checks: Mapping[str, Check]) -> list[Route]:
+def _health_routes(
+    name: str, checks: Mapping[str, Check], notes: Callable[[], Iterable[str]] = lambda: ()
+) -> list[Route]:
     def everything(request: Request) -> Response:
         excluded = set(request.query_params.getlist("exclude"))
         faults = {check: run() for check, run in checks.items() if check not in excluded}
         unknown = excluded - checks.keys()
-        return _report(name, faults, excluded, unknown, "verbose" in request.query_params)
+        told = [*notes()] if "verbose" in request.query_params else None
+        return _report(name, faults, excluded, unknown, told)
 
     def run_check(request: Request) -> Response:
         check = checks.get(request.path_params["check"])
@@ -77,10 +84,11 @@ def _report(
     faults: Mapping[str, str | None],
     excluded: set[str],
     unknown: set[str],
-    verbose: bool,
+    notes: Sequence[str] | None,
 ) -> Response:
+    """Returns the page, whose verbose form has notes."""
     failed = any(fault is not None for fault in faults.values())
-    if not failed and not verbose:
+    if not failed and notes is None:
         return PlainTextResponse("ok")
     lines = [
         f"[+]{check} ok" if fault is None else f"[-]{check} failed: {fault}"
@@ -90,6 +98,7 @@ def _report(
     if unknown:
         names = ", ".join(sorted(unknown))
         lines.append(f"warn: some health checks cannot be excluded: no matches for {names}")
+    lines += [f"[!]{note}" for note in notes or ()]
     lines.append(f"{name} check {'failed' if failed else 'passed'}")
     return PlainTextResponse("\n".join(lines) + "\n", 500 if failed else 200)
 

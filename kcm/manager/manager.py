@@ -24,6 +24,7 @@ from kcm.manager.context.context import ControllerContext
 from kcm.manager.dispatch import Dispatcher, KindDispatcher, WatchRoute
 from kcm.manager.queues import QueueKeeper, queue_config
 from kcm.manager.recovery import recover
+from kcm.reconcile.caches import list_every_kind
 from kcm.reconcile.contract import Controller, View
 from kcm.redisio import Fence
 from kcm.store.eventbus import EventBus
@@ -49,6 +50,7 @@ class Manager:
         )
         context.caches.ensure(list(context.controllers))
         self.kinds = [self._kind(r, routes) for r, routes in self._routes().items()]
+        self._unrecovered = list(self.kinds)
         self.dispatcher = Dispatcher(context.io, self.kinds, context.clock)
         context.caches.factory.on_turn(self.dispatcher.send)
         self.queues = QueueKeeper(context.clients.client("queues").io, context.clock)
@@ -58,7 +60,9 @@ class Manager:
             polling=[each.short_name for each in context.controllers if each.polls],
             clock=context.clock,
         )
-        self.kind_follower = KindFollower(context, self.kinds, self._join, self._leave)
+        self.kind_follower = KindFollower(
+            context, self.kinds, self._join, self._leave, self.recover_listed
+        )
         self.ingester = self._ingester()  # None for the objects of another API server
 
     def _routes(self) -> dict[Resource, list[WatchRoute]]:
@@ -107,12 +111,18 @@ class Manager:
         ]
         kind = self._kind(resource, routes)
         self._listen(kind)
-        recover(self.context, [kind])
+        self._unrecovered.append(kind)
+        self.recover_listed()
         return kind
 
     def _leave(self, kind: KindDispatcher) -> None:
         """Stops dispatching a kind."""
         self.leases.remove(kind.lease)
+        self._unrecovered = [other for other in self._unrecovered if other is not kind]
+
+    def recover_listed(self) -> None:
+        """Recovers the deletions of kinds that were listed since the last call."""
+        self._unrecovered = list(recover(self.context, self._unrecovered))
 
     def _took_over(self, fence: Fence) -> None:
         self._wake_dispatcher()
@@ -125,13 +135,14 @@ class Manager:
         log.error("a watch handler crashed", controller=controller, exc_info=error)
 
     def start(self) -> None:
-        """Starts every controller, then the informers, and returns once the caches have synced.
+        """Starts every controller, then the informers, and returns once the caches have synced,
+        those of another API server excepted.
 
         While the store is unavailable, it tries again. Raises ConfigurationError.
         """
         self.start_controllers()
         self._retry_while_away(self.context.start)
-        self._retry_while_away(partial(recover, self.context, self.kinds))
+        self._retry_while_away(self.recover_listed)
         self.context.host.run(self.kind_follower, self.dispatcher)
 
     def start_controllers(self) -> None:
@@ -200,7 +211,7 @@ class Manager:
 def _list_watched_resources(model: type[KubeObject] | None, scheme: Scheme) -> list[Resource]:
     if model is not None:
         return [model.resource]
-    return [resource for resource in scheme.resources() if resource.name != "events"]
+    return list_every_kind(scheme)
 
 
 def _ignore_start(fence: Fence) -> None:
@@ -252,7 +263,7 @@ FOLLOW_EVERY = 1.0  # seconds
 
 class KindFollower(Loop):
     """Adds and removes the dispatchers of one manager. `make` and `leave` start and stop the
-    dispatch.
+    dispatch, `recover_listed` recovers the deletions of kinds that were listed late.
     """
 
     def __init__(
@@ -261,16 +272,19 @@ class KindFollower(Loop):
         kinds: list[KindDispatcher],
         make: Callable[[Resource], KindDispatcher],
         leave: Callable[[KindDispatcher], None],
+        recover_listed: Callable[[], None],
     ) -> None:
         super().__init__("kcm-kinds")
         self._context = context
         self._kinds = kinds
         self._make = make
         self._leave = leave
+        self._recover_listed = recover_listed
 
     def turn(self, patience: float) -> Turn:
         """Adds and removes dispatchers. Raises StoreUnavailable."""
         context = self._context
+        self._recover_listed()
         context.caches.follow()
         followers = [c for c in context.controllers if any(w.model is None for w in c.watches())]
         wanted = {r.name: r for c in followers for r in context.caches.resources(c)}

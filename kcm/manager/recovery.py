@@ -21,14 +21,21 @@ from kcm.store import damage
 log = structlog.get_logger("kcm.dispatch")
 
 
-def recover(context: ControllerContext, kinds: Sequence[KindDispatcher]) -> None:
+def recover(
+    context: ControllerContext, kinds: Sequence[KindDispatcher]
+) -> Sequence[KindDispatcher]:
     """Makes each dispatcher enqueue the keys of all deletions since the stored position of its
     kind.
+
+    Returns those whose kinds have not been listed yet, which is to be called for them again.
     """
-    positions = read_positions(context.io, [kind.resource for kind in kinds])
-    for kind in kinds:
+    late = [kind for kind in kinds if context.caches.factory.position_of(kind.resource) < 0]
+    listed = [kind for kind in kinds if kind not in late]
+    positions = read_positions(context.io, [kind.resource for kind in listed])
+    for kind in listed:
         if kind.resource in positions:
             _recover_since(context, kind, positions[kind.resource])
+    return late
 
 
 def _recover_since(context: ControllerContext, kind: KindDispatcher, position: int) -> None:

@@ -11,7 +11,7 @@ Source: Run in cmd/kube-controller-manager/app/controllermanager.go, Kubernetes 
 from __future__ import annotations
 
 import threading
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from functools import partial
 
 import structlog
@@ -132,6 +132,7 @@ class ManagerRun:
         pages = ManagerPages(
             live=self._live(),
             ready=self._ready(),
+            notes=self._notes,
             registry=build_registry(self.manager, leading),
             config=lambda: {
                 "kubecontrollermanager.config.k8s.io": self.context.options.to_config()
@@ -159,6 +160,14 @@ class ManagerRun:
             checks["leader"] = lambda: None if elector.is_leader else f"{elector.leader} leads"
         return checks
 
+    def _notes(self) -> Iterator[str]:
+        """Yields why controllers do not work, which costs them only."""
+        for name, reason in (self.context.selection.skipped or {}).items():
+            yield f"{name} does not run: {reason}"
+        for informer in self.context.caches.factory.informers:
+            if informer.refusal:
+                yield f"{informer.resource.name} cannot be listed: {informer.refusal}"
+
     def _threads_alive(self) -> str | None:
         dead = self.context.host.list_dead()
         return f"threads ended: {', '.join(dead)}" if dead else None
@@ -173,7 +182,6 @@ class ManagerRun:
     def _caches_synced(self) -> str | None:
         if not self.context.informers_started.is_set():
             return "informers have not started"
-        late = [
-            i.resource.name for i in self.context.caches.factory.informers if not i.has_synced()
-        ]
+        informers = self.context.caches.factory.informers
+        late = [i.resource.name for i in informers if not (i.has_synced() or i.refusal)]
         return f"not synced: {', '.join(sorted(late))}" if late else None

@@ -11,7 +11,7 @@ import threading
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from datetime import datetime
 from types import MappingProxyType
-from typing import Any, Generic, TypeVar, cast
+from typing import Any, Generic, Self, TypeVar, cast
 
 from kcm import errors
 from kcm.api.scheme import Resource, Scheme
@@ -68,8 +68,14 @@ def list_declared_models(controller: Controller, scheme: Scheme) -> tuple[type[K
         if watch.model is not None:
             models[watch.model] = None
         else:
-            models.update(dict.fromkeys(r.model for r in scheme.resources() if r.name != "events"))
+            models.update(dict.fromkeys(r.model for r in list_every_kind(scheme)))
     return tuple(models)
+
+
+def list_every_kind(scheme: Scheme) -> list[Resource]:
+    """Returns the kinds of controllers that watch every kind. Events are left out, as upstream."""
+    kinds = scheme.resources()
+    return [r for r in kinds if r.plural != "events" or r.group not in ("", "events.k8s.io")]
 
 
 def list_declared_resources(controller: Controller, scheme: Scheme) -> tuple[Resource, ...]:
@@ -81,15 +87,21 @@ def _read_in_full(controller: Controller, declared: Iterable[str]) -> set[str]:
     """Returns the names of the resources of which the controller needs more than metadata."""
     if not controller.metadata_only:
         return set(declared)
-    named = {watch.model for watch in controller.watches() if watch.model is not None}
-    return {model.resource.name for model in (*controller.reads, *named)}
+    return _list_named(controller)
+
+
+def _list_named(controller: Controller) -> set[str]:
+    """Returns the names of the resources that the controller names, not as one of every kind."""
+    watched = [watch.model for watch in controller.watches() if watch.model is not None]
+    return {model.resource.name for model in (*controller.reads, *watched)}
 
 
 class Caches:
     """The informers that one process runs for its controllers.
 
     `refresh` loads the definitions of custom kinds into the scheme, for stores in which kinds are
-    added and deleted. Controllers that watch every kind follow these changes.
+    added and deleted. Controllers that watch every kind follow these changes. A kind that another
+    API server does not let kcm list is no cache of theirs.
     """
 
     def __init__(
@@ -103,7 +115,9 @@ class Caches:
         self._metrics = metrics
         self._scheme = scheme
         self._refresh = refresh
+        self._discover = refresh or (lambda: None)
         self._lock = threading.Lock()
+        self._refused: frozenset[str] = frozenset()
         self._controllers: list[Controller] = []
         self._generation = -1
         # Keyed by the name of the stored resource: the model of a custom kind changes with its
@@ -111,6 +125,12 @@ class Caches:
         self._informers: dict[str, SharedIndexInformer[Any]] = {}
         # Keyed by controller and computed once, since every watch event and every sync gets a view.
         self._declared: dict[str, dict[str, SharedIndexInformer[Any]]] = {}
+
+    def discover_with(self, discover: Callable[[], None]) -> Self:
+        """Sets how the present kinds are asked for, where `refresh` does not load them."""
+        if self._refresh is None:
+            self._discover = discover
+        return self
 
     def ensure(self, controllers: list[Controller]) -> None:
         """Starts an informer for every kind that the controllers declare, and stops all others."""
@@ -126,7 +146,8 @@ class Caches:
         for controller in self._controllers:
             resources = list_declared_resources(controller, self._scheme)
             by_name = {resource.name: resource for resource in resources}
-            declared[controller.name] = list(by_name)
+            named = _list_named(controller)
+            declared[controller.name] = [n for n in by_name if n in named or n not in self._refused]
             every |= by_name
             full |= _read_in_full(controller, by_name)
         for name in every.keys() - self._informers.keys():
@@ -143,7 +164,7 @@ class Caches:
     def _informer(self, resource: Resource, *, full: bool) -> SharedIndexInformer[Any]:
         informer: SharedIndexInformer[Any] = (
             self.factory.informer_for(resource)
-            if full
+            if full and not resource.model.metadata_only
             else self.factory.metadata_informer_for(resource)
         )
         informer.add_indexers(INDEXERS)
@@ -156,9 +177,11 @@ class Caches:
         """
         if self._refresh is not None:
             self._refresh()
+        refused = frozenset(name for name, each in self._informers.items() if each.refusal)
         with self._lock:
-            if self._generation == self._scheme.generation():
+            if self._generation == self._scheme.generation() and refused == self._refused:
                 return False
+            self._refused = refused
             self._ensure()
         self.factory.start()
         return True
@@ -177,6 +200,8 @@ class Caches:
 
         Raises StoreUnavailable.
         """
+        if controller.needs_kinds:
+            self._discover()
         every = any(watch.model is None for watch in controller.watches())
         if every or controller.reads_scales:
             self.follow()

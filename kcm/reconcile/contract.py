@@ -278,6 +278,8 @@ class Controller:
     # Whether it needs only the metadata of the kinds that it watches as part of "every kind". They
     # are cached in full if another controller needs more.
     metadata_only: ClassVar[bool] = False
+    # whether a sync must see every kind that is served when it begins
+    needs_kinds: ClassVar[bool] = False
     disabled_by_default: ClassVar[bool] = False
     # whether it needs guards that only the local store can check
     local_only: ClassVar[bool] = False

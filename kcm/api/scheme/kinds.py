@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from types import MappingProxyType
 
 from kcm import errors
 from kcm.apimachinery.meta_v1 import Resource
@@ -18,6 +19,11 @@ class Kinds:
 
     def __init__(self, resources: Iterable[Resource]) -> None:
         """Raises ValueError if two resources have the same group, version and kind."""
+        # Why the kinds of groups and versions could not be read, of another API server.
+        self.undiscovered: Mapping[str, str] = MappingProxyType({})
+        self._fill(resources)
+
+    def _fill(self, resources: Iterable[Resource]) -> None:
         self._versions: dict[str, tuple[Resource, ...]] = {}  # keyed by name
         self._by_gvk: dict[tuple[str, str], Resource] = {}
         self._by_alias: dict[str, list[Resource]] = {}
@@ -60,6 +66,10 @@ class Kinds:
     def versions(self, name: str) -> tuple[Resource, ...]:
         """Returns all versions of the kind that is stored under a name, storage version first."""
         return self._versions.get(name, ())
+
+    def all_versions(self) -> Mapping[str, tuple[Resource, ...]]:
+        """Returns the versions of each kind by its name."""
+        return self._versions
 
     def by_gvk(self, api_version: str, kind: str) -> Resource:
         """Returns the resource of an apiVersion and kind. Raises UnknownKind."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import gc
 import threading
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 from kcm.api.scheme.builtin import BUILT_IN
 from kcm.api.scheme.kinds import Kinds, list_aliases
@@ -51,6 +51,22 @@ class Scheme(Kinds):
                 self._versions.pop(name, None)
             self._index()
             self._generation += 1
+
+    def replace_all(self, resources: Iterable[Resource], undiscovered: Mapping[str, str]) -> None:
+        """Makes these the kinds of the scheme, those that another API server serves.
+
+        `undiscovered` says of groups and versions why their kinds could not be read. Lookups of
+        other threads see the kinds of before or of now. Raises ValueError if two resources have the
+        same group, version and kind.
+        """
+        fresh = Kinds(resources)
+        with self.lock:
+            self.undiscovered = undiscovered
+            if fresh.all_versions() != self.all_versions():
+                self._versions, self._by_gvk = fresh._versions, fresh._by_gvk
+                self._by_alias = fresh._by_alias
+                self._index()
+                self._generation += 1
 
     def _remove(self, resource: Resource) -> None:
         gvk = (resource.api_version, resource.kind)

@@ -27,7 +27,7 @@ from kcm.sdk import (
 )
 
 # Upstream's ignored resources: neither owners nor dependents.
-IGNORED = frozenset({"events"})
+IGNORED = frozenset({"events", "events.events.k8s.io"})
 
 
 @dataclass(frozen=True)

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, cast
 from kcm.api.scheme import Scheme
 from kcm.clock import Clock
 from kcm.manager.context.admission import find_admission_server
+from kcm.manager.context.discovery import Discovery
 from kcm.manager.positions import read_positions
 from kcm.reconcile.contract import Metrics
 from kcm.redisio import Fence, Links, RedisIO
@@ -104,8 +105,18 @@ class ClientBuilder:
         from kcm.store.remote.store import RemoteStore  # noqa: PLC0415
 
         rest = RestClient(self.remote, identity)
-        remote = RemoteStore(rest, _work_state(io), self._clock)
+        remote = RemoteStore(rest, _work_state(io), self._clock, scheme=self.scheme)
         return Client(identity, io, store, remote, RemoteMetrics(rest))
+
+    def discovery(self) -> Discovery:
+        """Returns the discovery of the kinds that controllers may work on."""
+        if self.remote is None:
+            return Discovery(self.scheme)
+        from kcm.store.remote.kinds import RemoteKinds  # noqa: PLC0415 - see above
+        from kcm.store.remote.rest import RestClient  # noqa: PLC0415 - see above
+
+        rest = RestClient(self.remote, "controller-discovery")
+        return Discovery(self.scheme, RemoteKinds(rest, self.scheme).refresh)
 
     def admitted(self, client: Client, rules: AdmissionRules) -> ObjectStore:
         """Returns the client's store, whose writes go through the API server where rules name them.

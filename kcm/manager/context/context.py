@@ -10,7 +10,7 @@ import os
 import random
 import socket
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from functools import partial
@@ -122,7 +122,7 @@ class ControllerContext:
         return self.selection.started
 
     def start(self) -> None:
-        """Connects to the store, fills the caches, and runs the loops that every process has.
+        """Connects to the store, runs the loops that every process has, and fills the caches.
 
         Raises StoreUnavailable and ConfigurationError.
         """
@@ -139,7 +139,10 @@ class ControllerContext:
             self.host.run(*self._loops(), self.caches.factory.loop)
         self.start_informers()
         self.informers_started.set()
-        self.caches.factory.wait_for_cache_sync(self.stop)
+        # Over another API server, each controller waits for its own caches: one kind that cannot be
+        # listed must not stop the others.
+        if self.clients.remote is None:
+            self.caches.factory.wait_for_cache_sync(self.stop)
 
     def start_informers(self) -> None:
         """Starts all informers that were requested and have not been started."""
@@ -229,10 +232,12 @@ def build_context(
     queues: Sequence[str] = (),
     embedding: Embedding | None = None,
 ) -> ControllerContext:
-    """Returns a context for the controllers that run. Nothing is connected yet.
+    """Returns a context for the controllers that run. Nothing is connected yet, except that another
+    API server is asked which kinds it serves.
 
     `kind`, `name` (of the Celery node) and `queues` are shown by `kcm status`. Without an
-    embedding, each loop has a thread.
+    embedding, each loop has a thread. Raises StoreUnavailable when the other server does not
+    respond, and ConfigurationError.
     """
     settings = settings or Settings()
     options = options or ManagerOptions.load()
@@ -241,7 +246,9 @@ def build_context(
     stop = threading.Event()
     clients = _build_clients(settings, options, clock, embedding)
     shared = clients.client(kind)
-    discovery = Discovery(clients.scheme)
+    discovery = clients.discovery()
+    if clients.remote is not None:
+        retry_for_a_while(discovery.refresh, clock, stop)
     observer = CountingObserver()
     cloud = _build_cloud(clients, options, clock)
     identity = new_holder(f"{socket.gethostname()}-{os.getpid()}")
@@ -260,7 +267,7 @@ def build_context(
         objects=shared.objects,
         caches=_build_caches(
             clients, shared, observer, _informer_options(clients, kind, embedding), rng
-        ),
+        ).discover_with(discovery.refresh),
         observer=observer,
         renewer=Renewer(shared.io, clock=clock),
         recorder=EventRecorder(shared.objects, clock, rng),
@@ -335,7 +342,7 @@ def _build_caches(
     factory = SharedInformerFactory(
         source, clock=clock, options=options, observer=observer, rng=rng
     )
-    # kcm does not follow the custom kinds of another API server.
+    # Those of another API server are found by discovery.
     kinds = None if clients.remote else Definitions(shared.store, clock).refresh
     return Caches(factory, shared.metrics, clients.scheme, kinds)
 
@@ -345,14 +352,19 @@ def require_store(context: ControllerContext) -> None:
 
     Raises StoreUnavailable when the store does not respond in time.
     """
-    deadline = context.clock.monotonic() + STORE_TIMEOUT
+    retry_for_a_while(context.io.attach, context.clock, context.stop)
+
+
+def retry_for_a_while(step: Callable[[], None], clock: Clock, stop: threading.Event) -> None:
+    """Calls `step` until the store responds, for up to 10 s. Raises StoreUnavailable after that."""
+    deadline = clock.monotonic() + STORE_TIMEOUT
     while True:
         try:
-            context.io.attach()
+            step()
             return
         except errors.Temporary as error:
-            if context.clock.monotonic() >= deadline or context.stop.is_set():
+            if clock.monotonic() >= deadline or stop.is_set():
                 raise errors.StoreUnavailable(
                     f"the store did not respond within {STORE_TIMEOUT:g} s: {error}"
                 ) from error
-            context.clock.wait(context.stop, 0.2)
+            clock.wait(stop, 0.2)

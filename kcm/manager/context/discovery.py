@@ -1,11 +1,13 @@
 """Keeps the set of served kinds, which is refreshed every 30 s.
 
-Upstream asks the API server (GetAvailableResources, and a RESTMapper that is reset every 30 s).
-Here the kinds are those of the store's scheme. As upstream, a controller whose kind appears later
-is not started late.
+Upstream asks the API server (GetAvailableResources, and a RESTMapper that is reset every 30 s), and
+so does kcm where the objects are behind one. Otherwise the kinds are those of the store's scheme.
+As upstream, a controller whose kind appears later is not started late.
 """
 
 from __future__ import annotations
+
+from collections.abc import Callable
 
 import structlog
 
@@ -23,9 +25,11 @@ REDISCOVER_EVERY = 30.0  # seconds
 class Discovery(Loop):
     """The kinds that were served at the last refresh."""
 
-    def __init__(self, scheme: Scheme) -> None:
+    def __init__(self, scheme: Scheme, ask: Callable[[], None] = lambda: None) -> None:
+        """`ask` brings the scheme up to date with another API server."""
         super().__init__("kcm-discovery")
         self._scheme = scheme
+        self._ask = ask
         self.available = self._list_served()
 
     def _list_served(self) -> frozenset[str]:
@@ -37,7 +41,8 @@ class Discovery(Loop):
         return sorted(name for name in names if name not in self.available)
 
     def refresh(self) -> None:
-        """Updates the served kinds from the scheme, and logs the changes."""
+        """Updates the served kinds, and logs the changes. Raises what `ask` raises."""
+        self._ask()
         before, self.available = self.available, self._list_served()
         if before != self.available:
             log.info(

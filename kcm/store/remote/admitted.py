@@ -17,8 +17,8 @@ from kcm.apimachinery.meta_v1 import Kind
 from kcm.redisio import Fence
 from kcm.store.options import AS_GIVEN, DeleteOptions, Subresource
 from kcm.store.reader import StoreReader
-from kcm.store.remote.items import RemoteItem
-from kcm.store.remote.store import RemoteStore, can_check
+from kcm.store.remote.items import RemoteItem, can_check
+from kcm.store.remote.store import RemoteStore
 from kcm.store.store import Store
 from kcm.store.writes.collections import CollectionDeletion, ReadConverted, Rewriting
 from kcm.store.writes.guards import Guard

@@ -20,10 +20,9 @@ from kcm.api.scaling import scale_of
 from kcm.apimachinery.meta_v1 import KubeObject
 from kcm.store.merge import merge_patch, three_way
 from kcm.store.options import Subresource
+from kcm.store.remote.rest import JSON
 
-Json = Mapping[str, Any]
-
-JSON = "application/json"
+Body = Mapping[str, Any]
 MERGE_PATCH = "application/merge-patch+json"
 
 # The kinds that upstream's roles let controllers patch, and mostly not update. Most other kinds
@@ -51,7 +50,7 @@ class Change:
 
     old: KubeObject
     new: KubeObject
-    patch: Json
+    patch: Body
     subresource: Subresource
 
     def request(self) -> tuple[str, str, Any]:
@@ -96,7 +95,7 @@ def _annotated(obj: KubeObject) -> set[str]:
     return {"metadata"} if obj.resource.name in _ANNOTATED_WITH_STATUS else set()
 
 
-def _scale_body(obj: KubeObject) -> Json:
+def _scale_body(obj: KubeObject) -> Body:
     return {
         "apiVersion": "autoscaling/v1",
         "kind": "Scale",

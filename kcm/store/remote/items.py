@@ -8,7 +8,21 @@ from kcm import errors
 from kcm.apimachinery.meta_v1 import Kind_co
 from kcm.store.options import DeleteOptions
 from kcm.store.remote.differences import Change
+from kcm.store.writes.guards import (
+    Absent,
+    Exists,
+    Guard,
+    Indexed,
+    NothingCharged,
+    TokenAvailable,
+    Unindexed,
+)
 from kcm.store.writes.items import WriteItem, WriteResult, WriteStatus
+
+# Guards about other objects, which the caches have shown to hold, and which nothing can check in
+# the moment of the write. As in upstream, the version that the write pins stands for them: a write
+# that conflicts has to be planned anew.
+PINNED = (Unindexed, NothingCharged)
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,3 +78,8 @@ def status_of(error: errors.ApiError) -> WriteStatus:
         case errors.Conflict():
             return WriteStatus.CONFLICT
     return WriteStatus.REFUSED
+
+
+def can_check(guard: Guard) -> bool:
+    """Reports whether a guard can be checked over REST."""
+    return isinstance(guard, TokenAvailable | Exists | Absent | Indexed)

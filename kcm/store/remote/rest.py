@@ -20,6 +20,10 @@ from kcm.api.scheme import Resource
 from kcm.http.blocking import ClientOptions, describe, limit, open_client
 from kcm.store.remote.kubeconfig import ClusterConnection
 
+JSON = "application/json"
+# The form in which lists and watches have nothing but metadata.
+METADATA_LIST = f"{JSON};as=PartialObjectMetadataList;g=meta.k8s.io;v=v1"
+METADATA = f"{JSON};as=PartialObjectMetadata;g=meta.k8s.io;v=v1"
 TIMEOUT = 30.0  # seconds for a request; watches wait longer between events
 # Probes of an idle watch: the connection to a host that is gone ends after about a minute.
 _KEEP_ALIVE = (("TCP_KEEPIDLE", 30), ("TCP_KEEPINTVL", 10), ("TCP_KEEPCNT", 3))
@@ -47,6 +51,10 @@ _CAUSES: Mapping[str, type[errors.ApiError]] = {
     "ResourceVersionTooLarge": errors.Gone,  # the server's data went back
 }
 _BUSY = frozenset({429, 500, 502, 503, 504})
+
+
+class ServerBusy(errors.StoreUnavailable):
+    """The server responded that it cannot serve the request now. It may serve others."""
 
 
 class ResponseLines:
@@ -101,7 +109,7 @@ class RestClient:
 
     def _open(self) -> httpx.Client:
         connection = self._connection
-        headers = [("user-agent", f"{self._agent}/{__version__}"), ("accept", "application/json")]
+        headers = [("user-agent", f"{self._agent}/{__version__}")]
         if connection.token:
             headers.append(("authorization", f"Bearer {connection.token}"))
         return open_client(
@@ -155,7 +163,8 @@ class RestClient:
         *,
         params: Mapping[str, Any] | None = None,
         body: Any = None,
-        content_type: str = "application/json",
+        content_type: str = JSON,
+        accept: str = JSON,
     ) -> bytes:
         """Sends a request and returns the body of the response. Raises: ApiError, Temporary."""
         try:
@@ -166,7 +175,7 @@ class RestClient:
                     self._base + path,
                     params=params,
                     content=content,
-                    headers={"content-type": content_type},
+                    headers={"content-type": content_type, "accept": accept},
                 )
         except httpx.HTTPError as error:
             raise _unreachable(self._base, error) from error
@@ -176,7 +185,7 @@ class RestClient:
 
     @contextmanager
     def lines(
-        self, path: str, params: Mapping[str, Any], longest: float
+        self, path: str, params: Mapping[str, Any], longest: float, accept: str = JSON
     ) -> Iterator[ResponseLines]:
         """Yields the lines of a streamed response, which the server ends after `longest` seconds.
 
@@ -186,7 +195,13 @@ class RestClient:
         try:
             with (
                 self._use() as http,
-                http.stream("GET", self._base + path, params=params, timeout=timeout) as response,
+                http.stream(
+                    "GET",
+                    self._base + path,
+                    params=params,
+                    timeout=timeout,
+                    headers={"accept": accept},
+                ) as response,
             ):
                 if response.status_code >= 400:
                     raise error_of(response.status_code, response.read())
@@ -220,7 +235,7 @@ def error_of(code: int, body: bytes) -> errors.KcmError:
         return error(message, name=str(details.get("name", "")))
     # The server cannot decide about this very object, for example since a webhook does not answer.
     if code in _BUSY and reason != "InternalError":
-        return errors.StoreUnavailable(message)
+        return ServerBusy(message)
     refused = errors.ApiError(message)
     refused.code, refused.reason = code, reason or "Unknown"
     return refused

@@ -21,11 +21,14 @@ import json
 import random
 from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import dataclass
+from http import HTTPStatus
 from typing import Any
 
 from kcm import errors
 from kcm.api import codec
+from kcm.api.partial import PartialObjectMetadata, decode_partial, derive_model
 from kcm.api.scheme import Resource, Scheme
 from kcm.apimachinery import names
 from kcm.apimachinery.meta_v1 import Kind, KubeObject
@@ -35,8 +38,15 @@ from kcm.store.indexes import index_entries
 from kcm.store.options import DeleteOptions, Subresource
 from kcm.store.reader import PRESENT, FullList, encode_continue
 from kcm.store.remote.differences import find_change
-from kcm.store.remote.items import RemoteItem, RemoteResult, delete_body, status_of
-from kcm.store.remote.rest import RestClient, path_of
+from kcm.store.remote.items import PINNED, RemoteItem, RemoteResult, delete_body, status_of
+from kcm.store.remote.rest import (
+    JSON,
+    METADATA,
+    METADATA_LIST,
+    RestClient,
+    ServerBusy,
+    path_of,
+)
 from kcm.store.remote.streams import RemoteWatches
 from kcm.store.watch import Changes
 from kcm.store.writes.collections import (
@@ -50,7 +60,9 @@ from kcm.store.writes.guards import (
     Exists,
     Guard,
     Indexed,
+    NothingCharged,
     TokenAvailable,
+    Unindexed,
 )
 from kcm.store.writes.items import Pattern, WriteItem, WriteResult, WriteStatus
 
@@ -109,7 +121,8 @@ class RemoteStore:
 
     def get(self, resource: Resource[Kind], key: str) -> Kind:
         """Returns the object under `key`. Raises: NotFound, StoreUnavailable."""
-        return _decode(self._client.request("GET", _path(resource, key)), resource)
+        accept = METADATA if resource.model.metadata_only else JSON
+        return _decode(self._client.request("GET", _path(resource, key), accept=accept), resource)
 
     def get_all(self, wanted: Sequence[tuple[Resource[Kind], str]]) -> Sequence[Kind | None]:
         """Returns the objects under pairs of resource and key, None for those that are missing."""
@@ -131,7 +144,10 @@ class RemoteStore:
 
         The pages are requested one by one while the objects are iterated.
         """
-        first = self._page(resource, namespace, "")
+        try:
+            first = self._page(resource, namespace, "")
+        except ServerBusy as error:  # of this kind, such as one that another server serves
+            raise errors.ApiError(str(error)) from error
         version = int(first["metadata"]["resourceVersion"])
         return FullList(self._objects(resource, namespace, first), version)
 
@@ -159,7 +175,12 @@ class RemoteStore:
         if selector := self._selectors.get(resource.name):
             params["fieldSelector"] = selector
         page: dict[str, Any] = json.loads(
-            self._client.request("GET", path_of(resource, namespace), params=params)
+            self._client.request(
+                "GET",
+                path_of(resource, namespace),
+                params=params,
+                accept=METADATA_LIST if resource.model.metadata_only else JSON,
+            )
         )
         return page
 
@@ -256,15 +277,33 @@ class RemoteStore:
         """
         if fence is not None and not self._work.holds(fence):
             raise errors.Fenced(f"the deletion was refused: {fence} is no longer held")
-        path = path_of(resource, namespace)
+        left: list[KubeObject] = []
         try:
-            self._client.request("DELETE", path)
-            page = json.loads(self._client.request("GET", path))
+            self._delete_all(resource, namespace)
+            left += self._list_metadata(resource, namespace)
+        except errors.NotFound:  # the kind is no longer served
+            left.clear()
         except errors.ApiError as error:
             return CollectionDeletion(resource, namespace, remaining=1, error=error)
-        whole = {"apiVersion": resource.api_version, "kind": resource.kind}
-        left = [_decode(item | whole, resource) for item in page["items"] or ()]
         return summarize_rest(resource, namespace, left)
+
+    def _delete_all(self, resource: Resource, namespace: str) -> None:
+        """Deletes the objects in one request, or one by one where the server cannot."""
+        body = {"apiVersion": "v1", "kind": "DeleteOptions", "propagationPolicy": "Background"}
+        try:
+            self._client.request("DELETE", path_of(resource, namespace), body=body)
+        except errors.ApiError as error:
+            if error.code != HTTPStatus.METHOD_NOT_ALLOWED:
+                raise
+            for obj in self._list_metadata(resource, namespace):
+                with suppress(errors.NotFound):
+                    self._client.request("DELETE", _path(resource, obj.key), body=body)
+
+    def _list_metadata(self, resource: Resource, namespace: str) -> Iterator[KubeObject]:
+        path, model = path_of(resource, namespace), derive_model(resource)
+        page = json.loads(self._client.request("GET", path, accept=METADATA_LIST))
+        for item in page["items"] or ():
+            yield decode_partial(json.dumps(item).encode(), model)
 
     def rewrite_page(
         self,
@@ -294,6 +333,11 @@ class RemoteStore:
                 )
         try:
             returned = self._request(item)
+        except errors.Conflict as error:
+            if any(isinstance(guard, PINNED) for guard in item.guards):
+                failed_guard = errors.GuardFailed(error.message)
+                return RemoteResult(item, WriteStatus.GUARD, error.message, failure=failed_guard)
+            return RemoteResult(item, status_of(error), error.message, failure=error)
         except errors.ApiError as error:
             return RemoteResult(item, status_of(error), error.message, failure=error)
         return RemoteResult(
@@ -328,14 +372,11 @@ class RemoteStore:
         match guard:
             case TokenAvailable():
                 return True
+            case Unindexed() | NothingCharged():
+                return True  # unless the write conflicts
             case Exists() | Absent() | Indexed():
                 return guard.holds_for(self.find(self.scheme.by_name(guard.resource), guard.key))
         raise errors.ConfigurationError(f"guard {guard} cannot be checked over REST")
-
-
-def can_check(guard: Guard) -> bool:
-    """Reports whether a guard can be checked over REST."""
-    return isinstance(guard, TokenAvailable | Exists | Absent | Indexed)
 
 
 def _decode(data: bytes | dict[str, Any], resource: Resource[Kind]) -> Kind:
@@ -343,6 +384,10 @@ def _decode(data: bytes | dict[str, Any], resource: Resource[Kind]) -> Kind:
 
     That server may be of a later version, and a PUT must not take its fields away.
     """
+    if issubclass(resource.model, PartialObjectMetadata):
+        raw = data if isinstance(data, bytes) else json.dumps(data).encode()
+        head = {"kind": resource.kind, "api_version": resource.api_version}
+        return decode_partial(raw, resource.model).replace(**head)
     return codec.decode(data, resource, keep_unknown=True)
 
 

@@ -21,7 +21,7 @@ from kcm import errors
 from kcm.api.scheme import Resource
 from kcm.clock import Clock
 from kcm.loops import start_thread
-from kcm.store.remote.rest import ResponseLines, RestClient, error_of, path_of
+from kcm.store.remote.rest import JSON, METADATA, ResponseLines, RestClient, error_of, path_of
 from kcm.store.watch import Changes, WatchEntry
 
 log = structlog.get_logger("kcm.remote")
@@ -104,6 +104,8 @@ class _RemoteWatch:
     ) -> None:
         self._field_selector = field_selector
         self.resource = resource
+        # A watch of metadata shows another kind and apiVersion.
+        self._head = {"kind": resource.kind, "apiVersion": resource.api_version}
         self.position = position  # up to which changes were returned to the reader
         self.gone = False
         self.told = False  # whether the reader was told that it is gone
@@ -176,7 +178,8 @@ class _RemoteWatch:
         }
         if self._field_selector:
             params["fieldSelector"] = self._field_selector
-        with self._client.lines(path_of(self.resource), params, longest) as lines:
+        accept = METADATA if self.resource.model.metadata_only else JSON
+        with self._client.lines(path_of(self.resource), params, longest, accept) as lines:
             try:
                 self._follow(lines)
             finally:
@@ -209,7 +212,7 @@ class _RemoteWatch:
                 name, namespace = meta["name"], meta.get("namespace", "")
                 key = f"{namespace}/{name}" if namespace else name
                 # In the order in which unknown fields are kept when it is decoded.
-                raw = to_json({"kind": obj.get("kind", ""), **obj})
+                raw = to_json({"kind": self.resource.kind, **obj, **self._head})
                 self._pending.append(WatchEntry(self.resource, version, event["type"], key, raw))
                 self._changed.notify_all()
 

@@ -233,6 +233,7 @@ def test_dispatch_ends_with_the_kind(store: Store, collecting: Collecting) -> No
         # The manager's own follower runs in a thread; this one takes its passes by hand.
         collecting.manager._join,
         collecting.manager._leave,
+        collecting.manager.recover_listed,
     )
     follower.turn(0.0)
     until(lambda: NAME in {kind.resource.name for kind in collecting.manager.kinds})

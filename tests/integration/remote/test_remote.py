@@ -19,7 +19,7 @@ from kcm.redisio import Fence
 from kcm.store import DeleteOptions
 from kcm.store.options import Subresource
 from kcm.store.remote.kubeconfig import ClusterConnection, load
-from kcm.store.remote.rest import ResponseLines, RestClient
+from kcm.store.remote.rest import JSON, ResponseLines, RestClient
 from kcm.store.remote.store import RemoteStore, WorkState
 from kcm.store.writes.guards import Absent, Exists, Guard
 from kcm.testing.waiting import until
@@ -189,12 +189,12 @@ class _Outage(RestClient):
 
     @contextmanager
     def lines(
-        self, path: str, params: Mapping[str, Any], longest: float
+        self, path: str, params: Mapping[str, Any], longest: float, accept: str = JSON
     ) -> Iterator[ResponseLines]:
         if not self.refused:
             self.refused = 1
             raise errors.StoreUnavailable("the server restarts")
-        with super().lines(path, params, longest) as lines:
+        with super().lines(path, params, longest, accept) as lines:
             yield lines
 
 

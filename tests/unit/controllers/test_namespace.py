@@ -8,7 +8,7 @@ import pytest
 
 from kcm import errors
 from kcm.api.core_v1 import Namespace, NamespaceCondition
-from kcm.api.scheme import BUILT_IN
+from kcm.api.scheme import BUILT_IN, Scheme
 from kcm.apimachinery.meta_v1 import KubeObject
 from kcm.controllers.namespace import (
     NamespaceController,
@@ -129,6 +129,20 @@ def test_a_refusal_is_tried_again_with_backoff() -> None:
     waiting = rest.plan_after(_outcome(CollectionDeletion(MAPS, "team", remaining=1)))
     assert waiting.error is not None
     assert waiting.requeue_after is None
+
+
+def test_while_the_kinds_of_a_group_are_not_known_the_namespace_stays() -> None:
+    scheme = Scheme()
+    scheme.replace_all(scheme.served(), {"example.com/v1": "no endpoints"})
+    world = World(build_terminating_namespace(), config_map("c", namespace="team"))
+    view = FakeView(*world.objects.values(), scheme=scheme)
+    world.carry_out(NamespaceController().reconcile("team", view))
+    assert [type(obj) for obj in world.objects.values()] == [Namespace]
+    assert conditions_of(world)["NamespaceDeletionDiscoveryFailure"] == (
+        "True",
+        "Discovery failed for some groups, 1 failing: unable to retrieve the complete list of "
+        "server APIs: example.com/v1: no endpoints",
+    )
 
 
 def test_events_go_last() -> None:

@@ -2,6 +2,7 @@ from typing import NoReturn
 
 from kcm.api import codec
 from kcm.apimachinery.meta_v1 import KubeObject
+from kcm.errors import Forbidden
 from tests.unit.informers.fakes import PODS, Recorder, World, read_cache
 
 
@@ -104,6 +105,22 @@ def test_a_failed_list_backs_off_doubling() -> None:
             times.append(round(now, 3))
     assert times == [0.0, 0.1, 0.3, 0.7]
     assert world.observer.seen[:3] == ["failed pods list"] * 3
+
+
+def test_a_list_that_is_refused_waits_long_and_costs_no_other_kind() -> None:
+    world = World(list_backoff_jitter=0.0, block_ms=4000)
+    refusal = Forbidden("pods is forbidden")
+    world.source.list_errors = [refusal, refusal]
+    informer = world.informer()
+    informer.start(world.multiplexer)
+    times: list[float] = []
+    while not informer.has_synced():
+        before, now = len(world.source.lists), world.clock.monotonic()
+        world.turn()
+        if len(world.source.lists) > before:
+            times.append(round(now, 3))
+            assert informer.refusal == ("" if informer.has_synced() else "pods is forbidden")
+    assert times == [0.0, 30.0, 60.0]
 
 
 def test_an_entry_that_cannot_be_read_changes_nothing() -> None:

@@ -6,7 +6,7 @@ import pytest
 
 from kcm import errors
 from kcm.api.scheme import BUILT_IN
-from kcm.store.remote.rest import error_of, path_of
+from kcm.store.remote.rest import ServerBusy, error_of, path_of
 
 
 @pytest.mark.parametrize(
@@ -19,10 +19,10 @@ from kcm.store.remote.rest import error_of, path_of
         (403, "Forbidden", errors.Forbidden),
         (400, "BadRequest", errors.BadRequest),
         (413, "RequestEntityTooLarge", errors.RequestTooLarge),
-        (429, "TooManyRequests", errors.StoreUnavailable),
+        (429, "TooManyRequests", ServerBusy),
         (500, "InternalError", errors.ApiError),
-        (500, "", errors.StoreUnavailable),
-        (503, "ServiceUnavailable", errors.StoreUnavailable),
+        (500, "", ServerBusy),
+        (503, "ServiceUnavailable", ServerBusy),
         (422, "Invalid", errors.ApiError),
         (401, "Unauthorized", errors.ApiError),
     ],

@@ -1,0 +1,90 @@
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from kcm import errors
+from kcm.store.remote.discovery import ServedKind, discover
+from tests.unit.store.remote.answers import Answers
+
+VERBS = ["delete", "list", "watch"]
+PODS = ServedKind("", "v1", "pods", "Pod", True, frozenset(VERBS))
+NODES = ServedKind("", "v1", "nodes", "Node", False, frozenset(["list"]))
+THINGS = ServedKind("example.com", "v2", "things", "Thing", True, frozenset(VERBS))
+
+
+def aggregated(name: str, *versions: dict[str, Any]) -> dict[str, Any]:
+    return {"metadata": {"name": name}, "versions": list(versions)}
+
+
+def in_version(version: str, *kinds: ServedKind, freshness: str = "Current") -> dict[str, Any]:
+    resources = [
+        {
+            "resource": kind.plural,
+            "responseKind": {"kind": kind.kind},
+            "scope": "Namespaced" if kind.namespaced else "Cluster",
+            "verbs": sorted(kind.verbs),
+            "subresources": [{"subresource": "status", "verbs": ["get"]}],
+        }
+        for kind in kinds
+    ]
+    return {"version": version, "resources": resources, "freshness": freshness}
+
+
+def listed(*groups: dict[str, Any]) -> dict[str, Any]:
+    return {"kind": "APIGroupDiscoveryList", "items": list(groups)}
+
+
+def test_aggregated_discovery_takes_two_requests() -> None:
+    client = Answers(
+        {
+            "GET /api": listed(aggregated("", in_version("v1", PODS, NODES))),
+            "GET /apis": listed(aggregated("example.com", in_version("v2", THINGS))),
+        }
+    )
+    served = discover(client)
+    assert served.kinds == [PODS, NODES, THINGS]
+    assert served.failed == {}
+    assert [path for path, _ in client.asked] == ["GET /api", "GET /apis"]
+
+
+def test_a_stale_version_is_named_beside_the_others() -> None:
+    stale = in_version("v2", freshness="Stale")
+    client = Answers(
+        {
+            "GET /api": listed(aggregated("", in_version("v1", PODS))),
+            "GET /apis": listed(aggregated("example.com", stale)),
+        }
+    )
+    served = discover(client)
+    assert served.kinds == [PODS]
+    assert list(served.failed) == ["example.com/v2"]
+
+
+def test_a_server_without_aggregated_discovery_is_asked_group_by_group() -> None:
+    pods = {"name": "pods", "kind": "Pod", "namespaced": True, "verbs": VERBS}
+    status = {"name": "pods/status", "kind": "Pod", "namespaced": True, "verbs": ["get"]}
+    things = {"name": "things", "kind": "Thing", "namespaced": True, "verbs": VERBS}
+    group = {
+        "name": "example.com",
+        "versions": [{"version": "v1"}, {"version": "v2"}],
+        "preferredVersion": {"version": "v2"},
+    }
+    client = Answers(
+        {
+            "GET /api": {"kind": "APIVersions", "versions": ["v1"]},
+            "GET /api/v1": {"resources": [pods, status]},
+            "GET /apis": {"kind": "APIGroupList", "groups": [group]},
+            "GET /apis/example.com/v2": {"resources": [things]},
+            "GET /apis/example.com/v1": errors.StoreUnavailable("no endpoints"),
+        }
+    )
+    served = discover(client)
+    assert served.kinds == [PODS, THINGS]
+    assert served.failed == {"example.com/v1": "no endpoints"}
+
+
+def test_a_server_that_is_away_says_nothing_about_kinds() -> None:
+    with pytest.raises(errors.StoreUnavailable):
+        discover(Answers({"GET /api": errors.StoreUnavailable("away")}))
