@@ -28,6 +28,7 @@ from kcm.helpers.volumes.binding import (
     has_modes,
     is_for,
     requested,
+    same_attributes,
     same_mode,
 )
 from kcm.sdk import BY_CLAIM, Plan, Update, View
@@ -150,6 +151,8 @@ def _mismatch(volume: PersistentVolume, claim: PersistentVolumeClaim) -> str:
         return "requested PV is too small"
     if class_of_volume(volume) != class_of_claim(claim):
         return "storageClassName does not match"
+    if not same_attributes(volume, claim):
+        return "volumeAttributesClassName does not match"
     if not same_mode(volume, claim):
         return "incompatible volumeMode"
     return "" if has_modes(volume, claim) else "incompatible accessMode"

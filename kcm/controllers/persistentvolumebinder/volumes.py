@@ -6,7 +6,7 @@ from kcm.api.core_v1 import PersistentVolume, PersistentVolumeClaim
 from kcm.api.local_volumes import PROVISIONER
 from kcm.api.storage_v1 import claim_key_of
 from kcm.controllers.persistentvolumebinder.binding import set_volume_phase, unbind
-from kcm.helpers.volumes.binding import PROVISIONED_BY
+from kcm.helpers.volumes.binding import MIGRATED_TO, PROVISIONED_BY, same_mode
 from kcm.sdk import Delete, DeleteOptions, Plan, View
 
 _INTERNAL = "kubernetes.io/"  # provisioners of this domain are part of upstream
@@ -23,6 +23,8 @@ def sync(volume: PersistentVolume, view: View) -> Plan:
     if claim is None or claim.uid != reference.uid:
         return _reclaim(plan, volume, view)
     if not claim.spec.volume_name:
+        if not same_mode(volume, claim):
+            _tell_mismatch(plan, volume, claim)
         return plan  # the sync of the claim, which the same change has asked for, goes on
     if claim.spec.volume_name == volume.name:
         set_volume_phase(plan, volume, "Bound", view)
@@ -31,6 +33,16 @@ def sync(volume: PersistentVolume, view: View) -> Plan:
     if made_for_it and volume.spec.persistent_volume_reclaim_policy == "Delete":
         return _reclaim(plan, volume, view)
     return unbind(plan, volume, view)
+
+
+def _tell_mismatch(plan: Plan, volume: PersistentVolume, claim: PersistentVolumeClaim) -> None:
+    """Says that a volume is for a claim that wants another mode, which nobody can bind."""
+    why = "due to incompatible volumeMode."
+    reason = "VolumeMismatch"
+    text = f'Cannot bind PersistentVolume to requested PersistentVolumeClaim "{claim.name}" {why}'
+    plan.record(volume, reason, text, warning=True)
+    text = f'Cannot bind PersistentVolume "{volume.name}" to requested PersistentVolumeClaim {why}'
+    plan.record(claim, reason, text, warning=True)
 
 
 def _reclaim(plan: Plan, volume: PersistentVolume, view: View) -> Plan:
@@ -56,7 +68,7 @@ def _delete(plan: Plan, volume: PersistentVolume, view: View) -> Plan:
             plan.then(Delete(volume, DeleteOptions(uid=volume.uid)))
         return plan
     external = provisioner and not provisioner.startswith(_INTERNAL)
-    if external or volume.spec.csi is not None:
+    if external or MIGRATED_TO in volume.annotations or volume.spec.csi is not None:
         return plan  # whoever provisioned it deletes it
     if provisioner:
         why = f"no volume plugin matched name: {provisioner}"

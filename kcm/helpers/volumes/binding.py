@@ -20,6 +20,7 @@ from kcm.helpers.nodeaffinity import Term
 
 BIND_COMPLETED = "pv.kubernetes.io/bind-completed"
 BOUND_BY_CONTROLLER = "pv.kubernetes.io/bound-by-controller"
+MIGRATED_TO = "pv.kubernetes.io/migrated-to"  # the CSI driver that took over a volume
 PROVISIONED_BY = "pv.kubernetes.io/provisioned-by"
 SELECTED_NODE = "volume.kubernetes.io/selected-node"
 STORAGE_PROVISIONER = "volume.kubernetes.io/storage-provisioner"
@@ -88,6 +89,12 @@ def same_mode(volume: PersistentVolume, claim: PersistentVolumeClaim) -> bool:
     return (volume.spec.volume_mode or _FILESYSTEM) == (claim.spec.volume_mode or _FILESYSTEM)
 
 
+def same_attributes(volume: PersistentVolume, claim: PersistentVolumeClaim) -> bool:
+    """Reports whether both have the same VolumeAttributesClass, or none."""
+    has, wants = volume.spec.volume_attributes_class_name, claim.spec.volume_attributes_class_name
+    return (has or "") == (wants or "")
+
+
 def reaches(volume: PersistentVolume, labels: Mapping[str, str]) -> bool:
     """Reports whether a node with these labels can reach the volume."""
     affinity = volume.spec.node_affinity
@@ -133,13 +140,12 @@ class VolumeRequest:
         Its phase, class, labels and nodes are not looked at: they do not count for a volume that
         is for this claim.
         """
-        claim, spec = self.claim, volume.spec
-        if spec.claim_ref is not None and not is_for(volume, claim):
+        claim = self.claim
+        if volume.spec.claim_ref is not None and not is_for(volume, claim):
             return False
         if capacity_of(volume) < self.size or not same_mode(volume, claim):
             return False
-        wanted = claim.spec.volume_attributes_class_name or ""
-        return not volume.deleting and (spec.volume_attributes_class_name or "") == wanted
+        return not volume.deleting and same_attributes(volume, claim)
 
     def takes(self, volume: PersistentVolume) -> bool:
         """Reports whether the claim takes this free volume, by its phase, labels and class."""
