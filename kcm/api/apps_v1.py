@@ -5,14 +5,14 @@ Source: staging/src/k8s.io/api/apps/v1/types.go, Kubernetes 1.33.
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Any
 
 from pydantic import Field
 
 from kcm.api.core_v1.handlers import IntOrString
 from kcm.api.core_v1.pods import PodTemplateSpec
 from kcm.api.core_v1.volume_claims import PersistentVolumeClaim
-from kcm.apimachinery.base import Bool, Int32, Int64, JsonObject, MergeKey, Model, RetainKeys
+from kcm.apimachinery.base import Bool, Int32, Int64, MergeKey, Model, RetainKeys
 from kcm.apimachinery.meta_v1 import KubeObject, LabelSelector, Time
 
 
@@ -269,5 +269,5 @@ class ControllerRevision(KubeObject):
 
     api_version: str = "apps/v1"
     kind: str = "ControllerRevision"
-    data: JsonObject | None = None
+    data: Any = None  # a JSON object, which is checked when it is created
     revision: Int64 = 0

@@ -22,6 +22,7 @@ from kcm.apimachinery.meta_v1 import ObjectMeta, OwnerReference
 from kcm.apimachinery.names import NameFaults
 
 ANNOTATIONS_LIMIT = 256 * 1024  # bytes, keys and values together
+NAME_REQUIRED = "name or generateName is required"
 _BANNED_OWNER = ("v1", "Event")
 
 
@@ -32,7 +33,7 @@ def check(meta: ObjectMeta, path: str, *, namespaced: bool, name_rule: NameFault
         masked = _mask_trailing_dash(meta.generate_name)
         faults += invalid_all(f"{path}.generateName", meta.generate_name, name_rule(masked))
     if not meta.name:
-        faults.append(required(f"{path}.name", "name or generateName is required"))
+        faults.append(required(f"{path}.name", NAME_REQUIRED))
     else:
         faults += invalid_all(f"{path}.name", meta.name, name_rule(meta.name))
     return faults + _namespace(meta, path, namespaced) + check_common(meta, path)

@@ -56,7 +56,7 @@ def of_family(text: str, family: str, path: str) -> Faults:
     """Checks an address of the family `IPv4` or `IPv6`."""
     if isinstance(parse(text), _FAMILIES[family]):
         return []
-    return [invalid(path, text, f"must be a valid {family} address")]
+    return [invalid(path, text, f"must be an {family} address")]
 
 
 def of_endpoint(text: str, path: str) -> Faults:

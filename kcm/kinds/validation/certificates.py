@@ -28,11 +28,12 @@ from kcm.apimachinery.field_errors import (
     required,
     too_long,
 )
+from kcm.apimachinery.names import NameFaults
 from kcm.kinds.validation import meta
 
 _MIN_EXPIRATION = 600  # seconds
 _SUBDOMAIN, _LABEL = 253, 63  # characters
-_MAX_PATH = _SUBDOMAIN + _LABEL + 1  # a namespace, a dot and a name
+_SIGNER_NAME = _SUBDOMAIN + 1 + _SUBDOMAIN + 1 + _LABEL
 _STATUSES = ("False", "True", "Unknown")
 _APPROVAL = (APPROVED, DENIED)
 
@@ -123,18 +124,23 @@ def signer_name(name: str, path: str) -> Faults:
     faults: Faults = []
     if len(domain) > _SUBDOMAIN:
         faults.append(too_long(path, _SUBDOMAIN))
-    for label in domain.split("."):
-        message = [f'validating label "{label}": {fault}' for fault in names.label_faults(label)]
-        faults += invalid_all(path, domain, message)
+    faults += _labels(domain, path, names.label_faults)
     if "." not in domain:
         detail = "should be a domain with at least two segments separated by dots"
         faults.append(invalid(path, domain, detail))
-    faults += invalid_all(
-        path, rest, (f'validating label "{rest}": {f}' for f in names.subdomain_faults(rest))
-    )
-    if len(rest) > _MAX_PATH:
-        faults.append(too_long(path, _MAX_PATH))
+    faults += _labels(rest, path, names.subdomain_faults)
+    if len(name) > _SIGNER_NAME:
+        faults.append(too_long(path, _SIGNER_NAME))
     return faults
+
+
+def _labels(text: str, path: str, rule: NameFaults) -> Faults:
+    """Returns the faults of the first wrong label between the dots of a text."""
+    for label in text.split("."):
+        if complaints := rule(label):
+            told = (f'validating label "{label}": {complaint}' for complaint in complaints)
+            return invalid_all(path, text, told)
+    return []
 
 
 def _conditions(request: CertificateSigningRequest, before: Sequence[str]) -> Faults:

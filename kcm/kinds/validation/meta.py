@@ -48,6 +48,8 @@ def metadata_update(new: KubeObject, old: KubeObject) -> Faults:
         faults += _new_finalizers(meta.finalizers or [], before.finalizers or [])
     if (meta.generation or 0) < (before.generation or 0) and meta.generation is not None:
         faults.append(invalid("metadata.generation", meta.generation, "must not be decremented"))
+    if not meta.name:
+        faults.append(required("metadata.name", metadata_checks.NAME_REQUIRED))
     faults += require_unchanged("metadata.name", meta.name, before.name)
     faults += require_unchanged("metadata.namespace", meta.namespace, before.namespace)
     if meta.uid is not None:

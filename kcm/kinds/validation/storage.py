@@ -35,7 +35,11 @@ from kcm.apimachinery.field_errors import (
 )
 from kcm.kinds.validation import meta
 from kcm.kinds.validation.podspec import disks
-from kcm.kinds.validation.podspec.affinity import is_same_place, node_selector
+from kcm.kinds.validation.podspec.affinity import (
+    is_same_place,
+    node_selector,
+    without_stored_values,
+)
 from kcm.kinds.validation.podspec.paths import no_backsteps
 from kcm.kinds.validation.podspec.volumes import csi_driver, host_path, nfs
 from kcm.kinds.validation.volume_claims import access_modes
@@ -57,7 +61,9 @@ def create_volume(volume: PersistentVolume) -> Faults:
 
 
 def update_volume(new: PersistentVolume, old: PersistentVolume) -> Faults:
-    faults = meta.metadata_update(new, old) + _volume(new, "spec")
+    affinity = old.spec.node_affinity
+    stored = affinity.required if affinity is not None else None
+    faults = meta.metadata_update(new, old) + without_stored_values(_volume(new, "spec"), stored)
     if _sources(_comparable(new.spec, old.spec)) != _sources(old.spec):
         detail = "spec.persistentvolumesource is immutable after creation"
         faults.append(forbidden("spec.persistentvolumesource", detail))

@@ -55,6 +55,7 @@ from kcm.store.strategies.counted import (
     WebhooksStrategy,
 )
 from kcm.store.strategies.devices import ResourceClaimStrategy, ResourceSliceStrategy
+from kcm.store.strategies.pod_selectors import with_label_keys
 from kcm.store.strategies.services import ServiceStrategy
 from kcm.store.strategies.volume_sources import complete_sources
 
@@ -94,7 +95,7 @@ class PodStrategy(Strategy[Pod]):
         if obj.spec.scheduling_gates:
             gated = GATED.replace(last_transition_time=obj.metadata.creation_timestamp)
             status = status.replace(conditions=[gated])
-        return with_profiles(obj).with_status(status)
+        return with_label_keys(with_profiles(obj)).with_status(status)
 
     def complete(self, obj: Pod) -> Pod:
         return obj.with_status(obj.status.replace(qos_class=qos_class(obj)))

@@ -113,16 +113,13 @@ def status_update(new: Deployment, old: Deployment) -> Faults:
 
 def create_revision(revision: ControllerRevision) -> Faults:
     faults = meta.metadata(revision, namespaced=True, name_rule=names.subdomain_faults)
-    return faults + _revision(revision)
+    if revision.data is None:
+        faults.append(required("data", "data is mandatory"))
+    elif not isinstance(revision.data, dict):
+        faults.append(required("data", "data must be a valid JSON object"))
+    return faults + not_negative("revision", revision.revision)
 
 
 def update_revision(new: ControllerRevision, old: ControllerRevision) -> Faults:
-    faults = meta.metadata_update(new, old) + _revision(new)
+    faults = meta.metadata_update(new, old) + not_negative("revision", new.revision)
     return faults + require_unchanged("data", new.data, old.data)
-
-
-def _revision(revision: ControllerRevision) -> Faults:
-    faults = not_negative("revision", revision.revision)
-    if revision.data is None:
-        faults.append(required("data", "data is mandatory"))
-    return faults

@@ -17,7 +17,7 @@ from kcm.api.batch_v1 import (
     Job,
     JobSpec,
 )
-from kcm.api.core_v1 import PodTemplateSpec
+from kcm.api.core_v1 import Container, PodTemplateSpec
 from kcm.api.core_v1.affinity import Affinity
 from kcm.apimachinery import names
 from kcm.apimachinery.field_errors import (
@@ -264,7 +264,7 @@ def update(new: Job, old: Job) -> Faults:
         *meta.metadata_update(new, old),
         *_rules(new, prefixed=prefixed),
         *_completions(new.spec, old.spec),
-        *require_unchanged("spec.template", new.spec.template, _with_movable(new, old)),
+        *_template_update(new, old),
         *_immutable(new.spec, old.spec),
     ]
 
@@ -298,24 +298,43 @@ def _completions(new: JobSpec, old: JobSpec) -> Faults:
     return [invalid(path, wanted, "can only be modified in tandem with spec.parallelism")]
 
 
-def _with_movable(new: Job, old: Job) -> PodTemplateSpec:
-    """Returns the old template with the scheduling fields of the new one, if these may change.
+def _template_update(new: Job, old: Job) -> Faults:
+    """Checks that the template stays, except what may change while a suspended Job has no pods.
 
-    They may while a Job is suspended and has never been started.
+    These are the scheduling fields and the resources of containers.
     """
-    template, wanted = old.spec.template, new.spec.template
-    if not old.spec.suspend or old.status.start_time is not None:
-        return template
-    pod_spec = template.spec.replace(
-        node_selector=wanted.spec.node_selector,
-        tolerations=wanted.spec.tolerations,
-        scheduling_gates=wanted.spec.scheduling_gates,
-        affinity=_with_node_affinity(wanted.spec.affinity, template.spec.affinity),
+    template, before = new.spec.template, old.spec.template
+    if not _is_idle(old):
+        return require_unchanged("spec.template", template, before)
+    expected = before.spec.replace(
+        node_selector=template.spec.node_selector,
+        tolerations=template.spec.tolerations,
+        scheduling_gates=template.spec.scheduling_gates,
+        affinity=_with_node_affinity(template.spec.affinity, before.spec.affinity),
+        containers=_with_resources(before.spec.containers, template.spec.containers),
+        init_containers=before.spec.init_containers
+        and _with_resources(before.spec.init_containers, template.spec.init_containers or []),
     )
-    metadata = template.metadata.replace(
-        labels=wanted.metadata.labels, annotations=wanted.metadata.annotations
+    return require_unchanged("spec.template.spec", template.spec, expected)
+
+
+def _is_idle(job: Job) -> bool:
+    """Reports whether a Job is suspended, and has no pods of the time before."""
+    rests = job.status.start_time is None or any(
+        condition.type == "Suspended" and condition.status == "True"
+        for condition in job.status.conditions or ()
     )
-    return template.replace(metadata=metadata, spec=pod_spec)
+    return bool(job.spec.suspend) and rests and not job.status.active
+
+
+def _with_resources(old: list[Container], new: list[Container]) -> list[Container]:
+    """Returns the old containers with the resources of the new ones of the same name and place."""
+    if len(old) != len(new):
+        return old
+    return [
+        before.replace(resources=after.resources) if before.name == after.name else before
+        for before, after in zip(old, new, strict=True)
+    ]
 
 
 def _with_node_affinity(wanted: Affinity | None, old: Affinity | None) -> Affinity | None:

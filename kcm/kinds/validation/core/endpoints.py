@@ -94,8 +94,16 @@ def create_slice(endpoint_slice: EndpointSlice) -> Faults:
 
 
 def update_slice(new: EndpointSlice, old: EndpointSlice) -> Faults:
-    faults = meta.metadata_update(new, old) + _slice(new)
-    return faults + require_unchanged("addressType", new.address_type, old.address_type)
+    unchanged = new.endpoints == old.endpoints  # what older versions accepted may stay
+    return [
+        *meta.metadata_update(new, old),
+        *(
+            fault
+            for fault in _slice(new)
+            if not (unchanged and fault.field.startswith("endpoints"))
+        ),
+        *require_unchanged("addressType", new.address_type, old.address_type),
+    ]
 
 
 def _slice(endpoint_slice: EndpointSlice) -> Faults:
@@ -124,7 +132,7 @@ def _endpoint(endpoint: Endpoint, kind: str, path: str) -> Faults:
     elif len(endpoint_addresses) > _MAX_ADDRESSES:
         faults.append(too_many(where, len(endpoint_addresses), _MAX_ADDRESSES))
     for index, address in enumerate(endpoint_addresses):
-        faults += _slice_address(address, kind, f"{where}[{index}]")
+        faults += _slice_address(address, kind, where, index)
     if endpoint.node_name is not None:
         faults += _node_name(endpoint.node_name, f"{path}.nodeName")
     topology = endpoint.deprecated_topology or {}
@@ -137,9 +145,15 @@ def _endpoint(endpoint: Endpoint, kind: str, path: str) -> Faults:
     return faults + (_hints(endpoint.hints, f"{path}.hints") if endpoint.hints else [])
 
 
-def _slice_address(address: str, kind: str, path: str) -> Faults:
+def _slice_address(address: str, kind: str, addresses_path: str, index: int) -> Faults:
+    path = f"{addresses_path}[{index}]"
     if kind in ("IPv4", "IPv6"):
-        return addresses.of_family(address, kind, path) + addresses.of_endpoint(address, path)
+        if faults := addresses.address(address, path):
+            return faults
+        return [
+            *addresses.of_family(address, kind, addresses_path),
+            *addresses.of_endpoint(address, path),
+        ]
     if kind != "FQDN":
         return []
     if "." not in address.removesuffix("."):

@@ -6,6 +6,7 @@ Kubernetes 1.33.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Sequence
 
 from kcm.api.core_v1.affinity import (
@@ -22,12 +23,14 @@ from kcm.api.core_v1.persistent_volumes import VolumeNodeAffinity
 from kcm.apimachinery import metadata_checks, names
 from kcm.apimachinery.field_errors import Faults, forbidden, invalid, invalid_all, required
 from kcm.apimachinery.meta_v1 import LabelSelector
+from kcm.errors import FieldError
 from kcm.kinds.validation import meta
 
 _REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
 _PREFERRED = "preferredDuringSchedulingIgnoredDuringExecution"
 _WEIGHT_RANGE = "must be in the range 1-100"
 _NOT_AN_OPERATOR = "not a valid selector operator"
+_VALUE = re.compile(r"\.nodeSelectorTerms\[\d+\]\.matchExpressions\[\d+\]\.values\[")
 
 
 def affinity(wanted: Affinity | None, path: str) -> Faults:
@@ -69,6 +72,19 @@ def node_selector(selector: NodeSelector, path: str) -> Faults:
     for index, term in enumerate(selector.node_selector_terms):
         faults += _node_term(term, f"{where}[{index}]")
     return faults
+
+
+def without_stored_values(faults: Faults, stored: NodeSelector | None) -> Faults:
+    """Returns the faults without those of values that no label can have, if the stored object has
+    some of them. Older versions allowed them.
+    """
+    if not faults or stored is None or not any(map(_is_of_value, node_selector(stored, ""))):
+        return faults
+    return [fault for fault in faults if not _is_of_value(fault)]
+
+
+def _is_of_value(fault: FieldError) -> bool:
+    return bool(_VALUE.search(fault.field))
 
 
 def _node_term(term: NodeSelectorTerm, path: str, *, check_values: bool = True) -> Faults:
@@ -145,18 +161,19 @@ def _pod_term(term: PodAffinityTerm, path: str) -> Faults:
         faults += meta.label_selector(term.namespace_selector, f"{path}.namespaceSelector")
     for name in term.namespaces or ():
         faults += invalid_all(f"{path}.namespace", name, names.label_faults(name))
-    faults += _keys(term, path)
+    match, mismatch = term.match_label_keys or [], term.mismatch_label_keys or []
+    faults += label_keys(match, mismatch, term.label_selector, path)
     if not term.topology_key:
         faults.append(required(f"{path}.topologyKey", "can not be empty"))
     return faults + metadata_checks.label_key(term.topology_key, f"{path}.topologyKey")
 
 
-def _keys(term: PodAffinityTerm, path: str) -> Faults:
-    """Checks matchLabelKeys and mismatchLabelKeys."""
-    match, mismatch = term.match_label_keys or [], term.mismatch_label_keys or []
+def label_keys(
+    match: Sequence[str], mismatch: Sequence[str], selector: LabelSelector | None, path: str
+) -> Faults:
+    """Checks matchLabelKeys and mismatchLabelKeys, which the selector of a new pod has already."""
     if not match and not mismatch:
         return []
-    selector = term.label_selector
     faults = _label_keys(match, selector, f"{path}.matchLabelKeys")
     faults += _label_keys(mismatch, selector, f"{path}.mismatchLabelKeys")
     places = {key: index for index, key in enumerate(match)}
@@ -166,9 +183,8 @@ def _keys(term: PodAffinityTerm, path: str) -> Faults:
             detail = "exists in both matchLabelKeys and labelSelector"
             faults.append(invalid(f"{path}[{places[expression.key]}]", expression.key, detail))
         taken.add(expression.key)
-    against = set(mismatch)
     for index, key in enumerate(match):
-        if key in against:
+        if key in mismatch:
             detail = "exists in both matchLabelKeys and mismatchLabelKeys"
             faults.append(invalid(f"{path}.matchLabelKeys[{index}]", key, detail))
     return faults

@@ -51,18 +51,18 @@ def mask(new: PodSpec, old: PodSpec) -> PodSpec:
     """Returns `new` with the node selector and the node affinity of `old`, if that is gated."""
     if not old.scheduling_gates:
         return new
-    before, after = _node_affinity(old), new.affinity or Affinity()
+    before, after = node_affinity(old), new.affinity or Affinity()
     affinity: Affinity | None = after.replace(node_affinity=before)
     if affinity == Affinity() and old.affinity is None:
         affinity = None
     return new.replace(node_selector=old.node_selector, affinity=affinity)
 
 
-def _node_affinity(spec: PodSpec) -> NodeAffinity | None:
+def node_affinity(spec: PodSpec) -> NodeAffinity | None:
     return spec.affinity.node_affinity if spec.affinity else None
 
 
 def _list_terms(spec: PodSpec) -> list[NodeSelectorTerm]:
-    affinity = _node_affinity(spec)
+    affinity = node_affinity(spec)
     required = affinity.required_during_scheduling_ignored_during_execution if affinity else None
     return list(required.node_selector_terms) if required else []

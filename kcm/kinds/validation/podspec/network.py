@@ -117,7 +117,9 @@ def hostname_override(spec: PodSpec, path: str) -> Faults:
 
 
 def host_users(spec: PodSpec, path: str) -> Faults:
-    """Checks that a pod with a user namespace of its own does not share other host namespaces."""
+    """Checks that a pod with a user namespace of its own shares no other host namespaces, and has
+    no devices, whose owners cannot be mapped.
+    """
     if spec.host_users is not False:
         return []
     shared = {
@@ -125,5 +127,18 @@ def host_users(spec: PodSpec, path: str) -> Faults:
         "HostPID": spec.host_pid,  # upstream's spelling
         "HostIPC": spec.host_ipc,
     }
-    detail = "when `pod.Spec.HostUsers` is false"
-    return [forbidden(f"{path}.{field}", detail) for field, is_set in shared.items() if is_set]
+    lists = (
+        ("initContainers", spec.init_containers),
+        ("containers", spec.containers),
+        ("ephemeralContainers", spec.ephemeral_containers),
+    )
+    devices = {
+        f"{field}[{index}].volumeDevices": container.volume_devices
+        for field, containers in lists
+        for index, container in enumerate(containers or ())
+    }
+    return [
+        forbidden(f"{path}.{field}", "when `hostUsers` is false")
+        for field, is_set in (shared | devices).items()
+        if is_set
+    ]

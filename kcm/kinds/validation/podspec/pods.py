@@ -30,7 +30,7 @@ from kcm.apimachinery.field_errors import (
 )
 from kcm.kinds.validation import meta
 from kcm.kinds.validation.podspec import environment, gated, network, security, windows
-from kcm.kinds.validation.podspec.affinity import affinity
+from kcm.kinds.validation.podspec.affinity import affinity, without_stored_values
 from kcm.kinds.validation.podspec.claims import pod_claims
 from kcm.kinds.validation.podspec.containers import (
     containers,
@@ -120,9 +120,9 @@ def _is_int32(text: str) -> bool:
 
 def template(pod_template: PodTemplateSpec, path: str) -> Faults:
     metadata, spec = pod_template.metadata, pod_template.spec
-    annotations = f"{path}.metadata.annotations"
+    annotations = f"{path}.annotations"  # as upstream, without the metadata
     faults = [
-        *metadata_checks.labels(metadata.labels, f"{path}.metadata.labels"),
+        *metadata_checks.labels(metadata.labels, f"{path}.labels"),
         *metadata_checks.annotation_map(metadata.annotations, annotations),
         *rules_in_annotations(metadata.annotations or {}, spec, annotations),
         *pod_spec(spec, f"{path}.spec"),
@@ -278,7 +278,7 @@ _UPDATABLE = ",".join(
 
 
 def update(new: Pod, old: Pod) -> Faults:
-    faults = meta.metadata_update(new, old) + pod_metadata_and_spec(new)
+    faults = meta.metadata_update(new, old) + _unlike_stored(pod_metadata_and_spec(new), old.spec)
     faults += mirror_annotation(new, old)
     for field in ("containers", "init_containers"):
         before, after = getattr(old.spec, field) or [], getattr(new.spec, field) or []
@@ -292,6 +292,16 @@ def update(new: Pod, old: Pod) -> Faults:
     faults += _only_removed_gates(new.spec.scheduling_gates or (), old.spec.scheduling_gates or ())
     faults += gated.narrowing(new.spec, old.spec)
     return faults + _rest_unchanged(new.spec, old.spec)
+
+
+def _unlike_stored(faults: Faults, old: PodSpec) -> Faults:
+    """Returns the faults without those that older versions allowed, and the stored pod has."""
+    if not faults:
+        return []
+    affinity = gated.node_affinity(old)
+    required = affinity.required_during_scheduling_ignored_during_execution if affinity else None
+    stored = network.host_users(old, "spec")
+    return [fault for fault in without_stored_values(faults, required) if fault not in stored]
 
 
 def mirror_annotation(new: Pod, old: Pod) -> Faults:

@@ -10,16 +10,15 @@ from collections import Counter
 from collections.abc import Iterable
 
 from kcm.api.core_v1.affinity import TopologySpreadConstraint
-from kcm.apimachinery import metadata_checks
 from kcm.apimachinery.field_errors import (
     Faults,
     duplicate,
-    forbidden,
     invalid,
     not_supported,
     required,
 )
 from kcm.kinds.validation import meta
+from kcm.kinds.validation.podspec.affinity import label_keys
 
 _ACTIONS = ("DoNotSchedule", "ScheduleAnyway")
 _POLICIES = ("Honor", "Ignore")
@@ -49,7 +48,9 @@ def topology_spread(constraints: Iterable[TopologySpreadConstraint], path: str) 
         ):
             if policy is not None and policy not in _POLICIES:
                 faults.append(not_supported(f"{where}.{field}", policy, _POLICIES))
-        faults += _match_label_keys(constraint, f"{where}.matchLabelKeys")
+        faults += label_keys(
+            constraint.match_label_keys or [], [], constraint.label_selector, where
+        )
         if constraint.label_selector is not None:
             faults += meta.label_selector(constraint.label_selector, f"{where}.labelSelector")
     return faults
@@ -67,22 +68,4 @@ def _min_domains(constraint: TopologySpreadConstraint, path: str) -> Faults:
     if action != "DoNotSchedule":
         detail = f"can only use minDomains if whenUnsatisfiable=DoNotSchedule, not {action}"
         faults.append(invalid(path, number, detail))
-    return faults
-
-
-def _match_label_keys(constraint: TopologySpreadConstraint, path: str) -> Faults:
-    if not constraint.match_label_keys:
-        return []
-    faults: Faults = []
-    selector = constraint.label_selector
-    if selector is None:
-        detail = "must not be specified when labelSelector is not set"
-        faults.append(forbidden(path, detail))
-    taken = set((selector.match_labels if selector else None) or ())
-    taken |= {one.key for one in (selector.match_expressions if selector else None) or ()}
-    for index, key in enumerate(constraint.match_label_keys):
-        faults += metadata_checks.label_key(key, f"{path}[{index}]")
-        if key in taken:
-            detail = "exists in both matchLabelKeys and labelSelector"
-            faults.append(invalid(f"{path}[{index}]", key, detail))
     return faults

@@ -7,7 +7,9 @@ from typing import Any
 import pytest
 
 from kcm.api.batch_v1 import CONTROLLER_UID, JOB_NAME
+from kcm.api.core_v1 import ResourceRequirements
 from kcm.api.core_v1.affinity import Affinity, NodeAffinity
+from kcm.apimachinery.quantity import Quantity
 from kcm.kinds.validation import validate_create
 from kcm.testing import builders
 from tests.samples import BODIES, sample, with_spec
@@ -18,6 +20,7 @@ POLICY = "spec.podFailurePolicy.rules[0]"
 SUCCESS = "spec.successPolicy.rules[0]"
 NOT_NEGATIVE = "must be greater than or equal to 0"
 IMMUTABLE = "field is immutable"
+SUSPENDED = {"conditions": [{"type": "Suspended", "status": "True"}]}
 INDEXED = {"completionMode": "Indexed", "completions": 5}
 
 
@@ -263,8 +266,32 @@ def test_what_pods_run_never_changes() -> None:
     spec = old.spec.template.spec.replace(priority=7)
     new = old.with_spec(old.spec.replace(template=old.spec.template.replace(spec=spec)))
     (fault,) = validate_changed(new, old)
-    assert fault.startswith("spec.template: Invalid value")
+    assert fault.startswith("spec.template.spec: Invalid value")
     assert fault.endswith(IMMUTABLE)
+
+
+# After the cases of TestValidateJobUpdate with resources, and TestJobStrategy_ValidateUpdate.
+@pytest.mark.parametrize(
+    ("status", "suspend", "path"),
+    [
+        ({}, True, ""),
+        ({}, False, "spec.template"),
+        ({"startTime": "2024-01-01T00:00:00Z"}, True, "spec.template"),
+        ({"startTime": "2024-01-01T00:00:00Z", "active": 1, **SUSPENDED}, True, "spec.template"),
+        ({"startTime": "2024-01-01T00:00:00Z", **SUSPENDED}, True, ""),
+    ],
+)
+def test_resources_may_change_while_a_suspended_job_has_no_pods(
+    status: dict[str, Any], suspend: bool, path: str
+) -> None:
+    old = sample(JOBS, status=status)
+    old = old.with_spec(old.spec.replace(suspend=suspend))
+    (container,) = old.spec.template.spec.containers
+    more = container.replace(resources=ResourceRequirements(requests={"cpu": Quantity("1")}))
+    template = old.spec.template
+    changed = template.replace(spec=template.spec.replace(containers=[more]))
+    faults = validate_changed(old.with_spec(old.spec.replace(template=changed)), old)
+    assert [fault.partition(":")[0] for fault in faults] == ([path] if path else [])
 
 
 def test_a_sample_is_as_good_as_its_builder() -> None:

@@ -76,7 +76,7 @@ def test_names_of_hosts_and_nodes_are_checked() -> None:
         ),
         (
             {"addressType": "IPv6"},
-            ['endpoints[0].addresses[0]: Invalid value: "10.0.0.1": must be a valid IPv6 address'],
+            ['endpoints[0].addresses: Invalid value: "10.0.0.1": must be an IPv6 address'],
         ),
         ({"addressType": "FQDN", "endpoints": [{"addresses": ["a.example.com."]}]}, []),
         (

@@ -151,9 +151,10 @@ def test_terms_about_pods(term: dict[str, Any], faults: list[str]) -> None:
           "whenUnsatisfiable=DoNotSchedule, not ScheduleAnyway"]),
         ({"nodeAffinityPolicy": "x"},
          ['.nodeAffinityPolicy: Unsupported value: "x": supported values: "Honor", "Ignore"']),
-        ({"labelSelector": APP, "matchLabelKeys": ["app"]},
-         ['.matchLabelKeys[0]: Invalid value: "app": exists in both matchLabelKeys and '
-          "labelSelector"]),
+        ({"labelSelector": APP, "matchLabelKeys": ["app"]}, []),
+        ({"labelSelector": {**APP, "matchExpressions": [{"key": "app", "operator": "Exists"}]},
+          "matchLabelKeys": ["app"]},
+         ['[0]: Invalid value: "app": exists in both matchLabelKeys and labelSelector']),
         ({"labelSelector": {"matchExpressions": [{"key": "k", "operator": "In"}]}},
          [".labelSelector.matchExpressions[0].values: Required value: must be specified when "
           "`operator` is 'In' or 'NotIn'"]),

@@ -112,8 +112,8 @@ def test_escalation_cannot_be_off_for_privileged_containers() -> None:
          ["spec.securityContext.shareProcessNamespace: Invalid value: true: "
           "ShareProcessNamespace and HostPID cannot both be enabled"]),
         ({"hostUsers": False, "hostNetwork": True, "hostPID": True},
-         ["spec.hostNetwork: Forbidden: when `pod.Spec.HostUsers` is false",
-          "spec.HostPID: Forbidden: when `pod.Spec.HostUsers` is false"]),
+         ["spec.hostNetwork: Forbidden: when `hostUsers` is false",
+          "spec.HostPID: Forbidden: when `hostUsers` is false"]),
         ({"os": {"name": "linux"}, "securityContext": {"windowsOptions": {}}},
          ["spec.securityContext.windowsOptions: Forbidden: windows options cannot be set for a "
           "linux pod"]),
