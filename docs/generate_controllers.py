@@ -49,10 +49,6 @@ WHY_NOT = {
     "podgroup-protection-controller": (
         "protects PodGroups, a kind behind the feature gate GenericWorkload (alpha)"
     ),
-    "resourceclaim-controller": (
-        "makes ResourceClaims from templates for pods; kcm stores claims, and does not make them "
-        "yet"
-    ),
     "resourcepoolstatusrequest-controller": (
         "answers ResourcePoolStatusRequests, a kind behind the feature gate DRAResourcePoolStatus "
         "(alpha)"

@@ -53,6 +53,7 @@ CONTROLLERS = (
     "kcm.controllers.pvprotection:PVProtectionController",
     "kcm.controllers.replicaset:ReplicaSetController",
     "kcm.controllers.replicationcontroller:ReplicationControllerController",
+    "kcm.controllers.resourceclaim:ResourceClaimController",
     "kcm.controllers.resourcequota:ResourceQuotaController",
     "kcm.controllers.rootcacertpublisher:RootCACertPublisher",
     "kcm.controllers.route:NodeRouteController",

@@ -108,6 +108,7 @@ CONFIG_FIELDS = {
     "terminated-pod-gc-threshold": "terminatedPodGCThreshold",
     "concurrent-validating-admission-policy-status-syncs": "concurrentPolicySyncs",
     "concurrent-gc-syncs": "concurrentGCSyncs",
+    "concurrent-resourceclaim-syncs": "concurrentSyncs",
     "concurrent-ttl-after-finished-syncs": "concurrentTTLSyncs",
     "event-ttl": "eventTTL",
     "horizontal-pod-autoscaler-downscale-stabilization": (

@@ -1,0 +1,5 @@
+"""The controller of ResourceClaims."""
+
+from kcm.controllers.resourceclaim.controller import ResourceClaimController
+
+__all__ = ["ResourceClaimController"]

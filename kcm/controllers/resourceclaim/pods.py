@@ -1,0 +1,188 @@
+"""The sync of a pod with claims: those from templates are made, and noted in its status."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import partial
+
+from kcm import errors
+from kcm.api.core_v1 import Pod
+from kcm.api.core_v1.pods import PodResourceClaim, PodResourceClaimStatus
+from kcm.api.ownership import is_controlled_by
+from kcm.api.pod_claims import POD_CLAIM, find_claim_name
+from kcm.api.resource_v1 import (
+    ResourceClaim,
+    ResourceClaimConsumerReference,
+    ResourceClaimTemplate,
+)
+from kcm.apimachinery.meta_v1 import ObjectMeta, OwnerReference
+from kcm.sdk import (
+    BY_CONTROLLER,
+    Counter,
+    Counts,
+    Create,
+    Event,
+    Outcome,
+    Patch,
+    Plan,
+    View,
+    controller_key,
+    sum_counts,
+)
+
+CREATES = Counter(
+    "resourceclaim_controller_creates",
+    "Number of ResourceClaims creation requests, categorized by creation status and admin access",
+    ("status", "admin_access"),
+)
+REASON = "FailedResourceClaimCreation"
+_LONGEST_BASE = 57  # characters; a hyphen and five random ones follow
+
+
+def sync(pod: Pod, view: View) -> Plan:
+    """Returns what to do for a pod."""
+    plan = Plan()
+    if pod.deleting:
+        return plan
+    present: dict[str, str] = {}  # claims that the status does not have yet, by their names there
+    missing = [
+        wanted for wanted in pod.spec.resource_claims or () if _is_missing(pod, wanted, view)
+    ]
+    for wanted in missing:
+        if claim := _find_made(pod, wanted, view):
+            present[wanted.name] = claim.name or ""
+            continue
+        name = wanted.resource_claim_template_name
+        template = view.lister(ResourceClaimTemplate).find(f"{pod.namespace}/{name}")
+        if template is None:
+            return _without_template(plan, pod, wanted)
+        plan.then(Create(new_claim(pod, wanted, template)), essential=True)
+    if missing:
+        plan.plan_after = partial(_note, pod, present)
+        plan.counts_after = _count
+        plan.events_after = partial(_list_failures, pod)
+        return plan  # the change of the status brings the pod back
+    return _reserve(plan, pod, view)
+
+
+def needs_reservation(claim: ResourceClaim, pod: Pod) -> bool:
+    """Reports whether the claim is allocated, and not reserved for this pod on a node."""
+    return (
+        bool(pod.spec.node_name)
+        and claim.status.allocation is not None
+        and all(user.uid != pod.uid for user in claim.status.reserved_for or ())
+    )
+
+
+def _is_missing(pod: Pod, wanted: PodResourceClaim, view: View) -> bool:
+    """Reports whether a claim from a template is not there, or not the pod's, or not noted."""
+    if wanted.resource_claim_template_name is None:
+        return False
+    found = find_claim_name(pod, wanted)
+    if found is None or not found.name:
+        return found is None
+    claim = view.lister(ResourceClaim).find(f"{pod.namespace}/{found.name}")
+    return claim is None or not is_controlled_by(claim, pod)
+
+
+def _find_made(pod: Pod, wanted: PodResourceClaim, view: View) -> ResourceClaim | None:
+    """Returns the claim that an earlier sync made, before it could note it, or None."""
+    owned = view.lister(ResourceClaim).by_index(
+        BY_CONTROLLER, controller_key(pod.namespace, pod.uid)
+    )
+    return next((one for one in owned if one.annotations.get(POD_CLAIM) == wanted.name), None)
+
+
+def _without_template(plan: Plan, pod: Pod, wanted: PodResourceClaim) -> Plan:
+    name = wanted.resource_claim_template_name
+    why = (
+        f'resource claim template "{name}": resourceclaimtemplate.resource.k8s.io "{name}" not '
+        "found"
+    )
+    text = f"PodResourceClaim {wanted.name}: {why}"
+    plan.record(pod, REASON, text, warning=True)
+    plan.error = errors.NotFound(f"pod {pod.key}, {text}")
+    return plan
+
+
+def new_claim(pod: Pod, wanted: PodResourceClaim, template: ResourceClaimTemplate) -> ResourceClaim:
+    """Returns the claim that is made from the template, with the pod as its owner."""
+    base = f"{pod.name}-{wanted.name}-"
+    if len(base) > _LONGEST_BASE:  # both names lose the same share
+        kept = [
+            name[: len(name) * _LONGEST_BASE // len(base)] for name in (pod.name or "", wanted.name)
+        ]
+        base = "-".join(kept)
+    owner = OwnerReference(
+        api_version="v1", kind="Pod", name=pod.name or "", uid=pod.uid, controller=True
+    )
+    metadata = ObjectMeta(
+        generate_name=base,
+        namespace=pod.namespace,
+        owner_references=[owner],
+        annotations={**(template.spec.metadata.annotations or {}), POD_CLAIM: wanted.name},
+        labels=template.spec.metadata.labels,
+    )
+    return ResourceClaim(metadata=metadata, spec=template.spec.spec)
+
+
+def _note(pod: Pod, present: Mapping[str, str], outcome: Outcome) -> Plan:
+    """Returns the plan that notes the claims, created ones and those that were there, in the pod's
+    status.
+    """
+    created = {obj.annotations[POD_CLAIM]: obj.name or "" for _, obj in outcome.done}
+    return Plan().then(Patch(pod, partial(_with_claims, {**present, **created}), status=True))
+
+
+def _with_claims(names: Mapping[str, str], pod: Pod) -> Pod:
+    others = [one for one in pod.status.resource_claim_statuses or () if one.name not in names]
+    noted = [
+        PodResourceClaimStatus(name=name, resource_claim_name=claim)
+        for name, claim in names.items()
+    ]
+    return pod.with_status(pod.status.replace(resource_claim_statuses=[*others, *noted]))
+
+
+def _count(outcome: Outcome) -> Counts:
+    done = [CREATES.count("success", has_admin_access(write)) for write, _ in outcome.done]
+    failed = [CREATES.count("failure", has_admin_access(one.write)) for one in outcome.failures]
+    return sum_counts([*done, *failed])
+
+
+def has_admin_access(write: object) -> str:
+    """Returns the label of a creation: `true` if a request of the claim asks for admin access."""
+    assert isinstance(write, Create)  # the plan has no other writes
+    assert isinstance(write.obj, ResourceClaim)
+    requests = write.obj.spec.devices.requests or ()
+    asks = any(one.exactly is not None and one.exactly.admin_access for one in requests)
+    return str(asks).lower()
+
+
+def _list_failures(pod: Pod, outcome: Outcome) -> list[Event]:
+    events = []
+    for failure in outcome.failures:
+        assert isinstance(failure.write, Create)  # the plan has no other writes
+        name = failure.write.obj.annotations[POD_CLAIM]
+        text = f"PodResourceClaim {name}: create ResourceClaim : {failure.error}"
+        events.append(Event(pod, "Warning", REASON, text))
+    return events
+
+
+def _reserve(plan: Plan, pod: Pod, view: View) -> Plan:
+    """Reserves the claims of a pod that was bound to a node without the scheduler."""
+    for wanted in pod.spec.resource_claims or ():
+        found = find_claim_name(pod, wanted)
+        if found is None or not found.name:
+            continue
+        claim = view.lister(ResourceClaim).find(f"{pod.namespace}/{found.name}")
+        if claim is not None and needs_reservation(claim, pod):
+            plan.then(Patch(claim, partial(_reserve_for, pod), status=True))
+    return plan
+
+
+def _reserve_for(pod: Pod, claim: ResourceClaim) -> ResourceClaim:
+    if not needs_reservation(claim, pod):
+        return claim
+    user = ResourceClaimConsumerReference(resource="pods", name=pod.name or "", uid=pod.uid)
+    users = [*(claim.status.reserved_for or ()), user]
+    return claim.with_status(claim.status.replace(reserved_for=users))
