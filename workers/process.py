@@ -74,7 +74,8 @@ class WorkerProcess:
     def sync(self, short_name: str, key: str) -> int:
         """Handles a wake-up for a controller, see `Runner.run`."""
         self._wait_ready()
-        return self._runners[short_name].run(key)
+        assert self._context is not None  # it is ready
+        return self._runners[short_name].run(key) if self._context.may_work() else 0
 
     def tick(self, loop: str, scheduled_at: float) -> bool:
         """Runs one pass of a loop, see `TickRunner.run`."""
@@ -84,7 +85,8 @@ class WorkerProcess:
         clock, result = self._context.clock, "error"
         started = clock.monotonic()
         try:
-            ran = self._ticks.run(loop, scheduled_at) is not None
+            may_run = self._context.may_work()
+            ran = may_run and self._ticks.run(loop, scheduled_at) is not None
             result = "success" if ran else "skipped"
         finally:
             seconds = clock.monotonic() - started

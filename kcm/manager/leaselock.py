@@ -1,4 +1,4 @@
-"""The Lease object for the leader election of managers, in the store.
+"""The Lease object for the leader election of managers, in the store or on another API server.
 
 Source: staging/src/k8s.io/client-go/tools/leaderelection/resourcelock/leaselock.go, Kubernetes
 1.33.
@@ -12,10 +12,13 @@ from typing import Any
 from kcm import errors
 from kcm.api.coordination_v1 import Lease, LeaseSpec
 from kcm.apimachinery.meta_v1 import ObjectMeta
-from kcm.coordination.election import LeaderElectionRecord
+from kcm.clock import Clock
+from kcm.coordination.election import LeaderElectionRecord, LeaseLock
+from kcm.manager.context.leading import Leadership
 from kcm.reconcile.carrying import Recorder
 from kcm.reconcile.plan import Event
-from kcm.store import Store
+from kcm.store import WriteItem
+from kcm.store.objects import ObjectStore
 
 COMPONENT = "kcm-controller-manager"  # the source of the leader's Events
 
@@ -26,11 +29,12 @@ class StoreLeaseLock:
     """Reads and writes the Lease for one candidate."""
 
     def __init__(
-        self, store: Store, namespace: str, name: str, identity: str, recorder: Recorder
+        self, store: ObjectStore, place: ObjectMeta, identity: str, recorder: Recorder
     ) -> None:
+        """`place` has the namespace and the name of the Lease."""
         self._store = store
         self._resource = Lease.resource
-        self._meta = ObjectMeta(name=name, namespace=namespace)
+        self._meta = place
         self._identity = identity
         self._recorder = recorder
         self._lease: Lease | None = None  # as last read or written
@@ -46,10 +50,8 @@ class StoreLeaseLock:
 
     def create(self, record: LeaderElectionRecord) -> str:
         """Creates the Lease, and returns its resourceVersion. Raises AlreadyExists."""
-        self._lease = self._store.create(
-            Lease(metadata=self._meta, spec=LeaseSpec(**_fields(record)))
-        )
-        return _version(self._lease)
+        lease = Lease(metadata=self._meta, spec=LeaseSpec(**_fields(record)))
+        return self._write(self._store.build_create(lease))
 
     def update(self, record: LeaderElectionRecord, version: str) -> str:
         """Replaces the record if it has `version`, and returns the new resourceVersion. Raises
@@ -58,9 +60,12 @@ class StoreLeaseLock:
         base = self._lease or Lease(metadata=self._meta)
         # Other fields of the spec, such as the strategy, are kept.
         spec = base.spec.replace(**_fields(record))
-        self._lease = self._store.update(
-            base.with_metadata(resource_version=version).with_spec(spec)
-        )
+        old = base.with_metadata(resource_version=version)
+        item = self._store.build_update(old.with_spec(spec), old)
+        return self._write(item) if item is not None else version
+
+    def _write(self, item: WriteItem[Lease]) -> str:
+        self._lease = self._store.write([item])[0].get_stored()
         return _version(self._lease)
 
     def identity(self) -> str:
@@ -76,6 +81,39 @@ class StoreLeaseLock:
         about = self._lease or Lease(metadata=self._meta)
         event = Event(about, "Normal", "LeaderElection", f"{self._identity} {text}")
         self._recorder.record(event, COMPONENT)
+
+
+class AnnouncedLock:
+    """A Lease of another API server: all processes of this kcm learn who holds it."""
+
+    def __init__(self, lock: LeaseLock, leadership: Leadership, clock: Clock) -> None:
+        self._lock = lock
+        self._leadership = leadership
+        self._clock = clock
+        self.get, self.identity = lock.get, lock.identity
+        self.describe, self.record_event = lock.describe, lock.record_event
+
+    def create(self, record: LeaderElectionRecord) -> str:
+        """Creates the Lease, and returns its resourceVersion. Raises AlreadyExists."""
+        began = self._clock.monotonic()
+        version = self._lock.create(record)
+        self._announce(record, began)
+        return version
+
+    def update(self, record: LeaderElectionRecord, version: str) -> str:
+        """Replaces the record if it has `version`, and returns the new resourceVersion. Raises
+        Conflict.
+        """
+        began = self._clock.monotonic()
+        if record.holder_identity != self.identity():  # before another may take it
+            self._leadership.resign()
+        newer = self._lock.update(record, version)
+        self._announce(record, began)
+        return newer
+
+    def _announce(self, record: LeaderElectionRecord, began: float) -> None:
+        if record.holder_identity == self.identity():
+            self._leadership.claim(began)
 
 
 def _version(lease: Lease) -> str:

@@ -1,9 +1,10 @@
 """Runs a manager: serves health, waits for the store, leads if necessary, starts and stops.
 
-With leader election, only the leader dispatches, ingests, pumps and reaps. Workers are not part of
-the election: their writes are fenced per key (design 0001), so idle workers would protect nothing
-and cost capacity. A manager that loses the election stops all of its work at once and exits with
-code 1. Its supervisor starts it again as a candidate.
+With leader election, only the leader dispatches, ingests, pumps and reaps. Over kcm's own store,
+workers are not part of the election: their writes are fenced per key (design 0001), so idle workers
+would protect nothing and cost capacity. Over another API server, which fences nothing, they write
+only while their kcm leads (design 0007). A manager that loses the election stops all of its work at
+once and exits with code 1. Its supervisor starts it again as a candidate.
 
 Source: Run in cmd/kube-controller-manager/app/controllermanager.go, Kubernetes 1.33.
 """
@@ -17,14 +18,16 @@ from functools import partial
 import structlog
 
 from kcm import __version__, errors
+from kcm.apimachinery.meta_v1 import ObjectMeta
 from kcm.coordination import LeaderCallbacks, LeaderElector
-from kcm.coordination.election import default_identity
+from kcm.coordination.election import LeaseLock, default_identity
 from kcm.loops import ThreadHost
 from kcm.manager.access import PageAccess
+from kcm.manager.context.clients import ELECTION
 from kcm.manager.context.context import ControllerContext, require_store
 from kcm.manager.debug import DebugPages
 from kcm.manager.health import Check, ManagerPages, build_app
-from kcm.manager.leaselock import StoreLeaseLock
+from kcm.manager.leaselock import AnnouncedLock, StoreLeaseLock
 from kcm.manager.manager import Manager
 from kcm.manager.metrics import build_registry
 from kcm.manager.serving import HealthServer, read_token
@@ -99,12 +102,14 @@ class ManagerRun:
     def _candidate(self) -> LeaderElector:
         options = self.context.options.leader_election
         config = options.election(default_identity())
-        client = self.context.clients.client("leader-election")
-        lock = StoreLeaseLock(
-            client.store, config.namespace, config.name, config.identity, self.context.recorder
-        )
+        clients, clock = self.context.clients, self.context.clock
+        place = ObjectMeta(name=config.name, namespace=config.namespace)
+        objects = clients.client(ELECTION).objects
+        lock: LeaseLock = StoreLeaseLock(objects, place, config.identity, self.context.recorder)
+        if clients.leadership is not None:
+            lock = AnnouncedLock(lock, clients.leadership, clock)
         callbacks = LeaderCallbacks(self._lead, self._stop_leading)
-        return LeaderElector(config, lock, callbacks, clock=self.context.clock)
+        return LeaderElector(config, lock, callbacks, clock=clock)
 
     def _lead(self, over: threading.Event) -> None:
         # Set by the elector the moment leading ends, before the lease is released.

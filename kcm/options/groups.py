@@ -77,16 +77,17 @@ class GenericOptions(Group):
 class LeaderElectionOptions(Group):
     """Options of the election that lets only one of several managers be active.
 
-    Unlike upstream, it is off by default: leases of 4 s decide which manager dispatches a kind and
-    which one ingests, and fences protect every write, so several managers may be active. With an
-    election, the gap after a crash would last for the lease duration.
+    Unlike upstream, it is off by default over kcm's own store: leases of 4 s decide which manager
+    dispatches a kind and which one ingests, and fences protect every write, so several managers may
+    be active. With an election, the gap after a crash would last for the lease duration. With
+    --kubeconfig it is on: another API server has no fences, and a manager of its own.
     """
 
     leader_elect: bool = option(
         False,
         "Start a leader election client and gain leadership before the manager dispatches, "
         "ingests, pumps and reaps. Not needed for high availability: several active managers "
-        "share the work under fenced leases of 4 s.",
+        "share the work under fenced leases of 4 s. With --kubeconfig the default is true.",
     )
     lease_duration: GoDuration = option(
         timedelta(seconds=15),
@@ -111,8 +112,8 @@ class LeaderElectionOptions(Group):
     )
     resource_name: str = option(
         "kcm-controller-manager",
-        "The name of the Lease object. Other than upstream's kube-controller-manager, so that "
-        "both can serve one cluster's objects.",
+        "The name of the Lease object. With --kubeconfig the default is kube-controller-manager "
+        "if --controllers has '*', and else a name of this set of controllers.",
         flag="leader-elect-resource-name",
         min_length=1,
     )

@@ -7,6 +7,7 @@ environment and file with `ManagerOptions.load()`.
 
 from __future__ import annotations
 
+import hashlib
 import os
 import random
 from collections.abc import Collection, Iterator, Mapping, Sequence
@@ -108,6 +109,14 @@ def resolve_names(controllers: Sequence[str], types: Types) -> tuple[str, ...]:
 def _listing(types: Types) -> str:
     names = sorted(f"{kind.name} ({kind.short_name})" for kind in types)
     return f"controllers of this kcm: {', '.join(names) or '(none)'}"
+
+
+def name_lease(controllers: Sequence[str]) -> str:
+    """Returns the name of the Lease on another API server for the controllers that it is about."""
+    if "*" in controllers:
+        return "kube-controller-manager"
+    text = ",".join(sorted(controllers))
+    return f"kcm-{hashlib.sha256(text.encode()).hexdigest()[:10]}"
 
 
 CONFIG_ENV = "KCM_CONFIG"
@@ -217,9 +226,28 @@ class _Loader:
         controllers = {
             kind.name: self._build(kind.options_type, kind.name, known, texts) for kind in types
         }
+        built_in["leader_election"] = self._elect(built_in["generic"], built_in["leader_election"])
         options = ManagerOptions(**built_in, controllers=controllers, sources=self._sources)
         resolve_names(options.generic.controllers, types)
         return options
+
+    def _elect(
+        self, generic: GenericOptions, election: LeaderElectionOptions
+    ) -> LeaderElectionOptions:
+        """Returns the options of the election, with the defaults for another API server.
+
+        There, a manager of the cluster's own may run: the Lease is its Lease if all controllers
+        are enabled, else one of this set of controllers.
+        """
+        defaults = {
+            "leader-elect": ("leader_elect", True),
+            "leader-elect-resource-name": ("resource_name", name_lease(generic.controllers)),
+        }
+        if not generic.kubeconfig:
+            return election
+        return election.model_copy(
+            update=dict(value for flag, value in defaults.items() if flag not in self._sources)
+        )
 
     def list_modules(self) -> tuple[str, ...]:
         """Returns the modules of users' controllers, whose options add flags."""

@@ -134,6 +134,10 @@ class Keys:
         """String: the counter that is the source of every fencing token."""
         return self._join("token")
 
+    def leading(self) -> str:
+        """String that expires: this kcm leads on the API server whose objects it works on."""
+        return self._join("leading")
+
     def lease(self, name: str) -> str:
         """Hash: holder, token, expires (ms) of one internal lease."""
         return self._join("lease", name)

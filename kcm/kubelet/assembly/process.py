@@ -151,7 +151,8 @@ class KubeletProcess:
 
     def _open_remote_store(self, _: str) -> KubeletStore:
         # As in `_open_client`.
-        from kcm.store.remote.store import RemoteStore, WorkState  # noqa: PLC0415
+        from kcm.store.remote.store import RemoteStore  # noqa: PLC0415
+        from kcm.store.remote.work import WorkState  # noqa: PLC0415
 
         own_pods = {"pods": f"spec.nodeName={self._node_name}"}
         store = RemoteStore(self._open_client(), WorkState(), self._clock, field_selectors=own_pods)

@@ -7,7 +7,7 @@ connected before it is used.
 from __future__ import annotations
 
 import threading
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, cast
 
@@ -15,6 +15,7 @@ from kcm.api.scheme import Scheme
 from kcm.clock import Clock
 from kcm.manager.context.admission import find_admission_server
 from kcm.manager.context.discovery import Discovery
+from kcm.manager.context.leading import Leadership
 from kcm.manager.positions import read_positions
 from kcm.reconcile.contract import Metrics
 from kcm.redisio import Fence, Links, RedisIO
@@ -27,7 +28,8 @@ from kcm.store.resource_metrics.usage import UsageBoard
 
 if TYPE_CHECKING:
     from kcm.store.remote.admitted import AdmissionRules
-    from kcm.store.remote.store import RemoteStore, WorkState
+    from kcm.store.remote.store import RemoteStore
+    from kcm.store.remote.work import WorkState
 
 # Besides the groups of its account, since roles for the control plane's own controllers are not
 # needed to write to Redis either.
@@ -37,6 +39,9 @@ _ACCOUNT_GROUPS = (
     "system:authenticated",
     "system:masters",
 )
+
+
+ELECTION = "leader-election"  # the identity that writes the Lease
 
 
 @dataclass(frozen=True)
@@ -69,8 +74,14 @@ class ClientBuilder:
         clock: Clock,
         remote: ClusterConnection | None = None,
         shared: Store | None = None,
+        *,
+        renew_deadline: float = 0.0,
     ) -> None:
-        """With `shared`, all clients have this store and its connections."""
+        """With `shared`, all clients have this store and its connections.
+
+        With a deadline (in seconds), the clients of another API server write only while this kcm
+        leads.
+        """
         self._shared = shared
         self.scheme = shared.scheme if shared is not None else Scheme()
         self._settings = settings
@@ -78,6 +89,10 @@ class ClientBuilder:
         self._clock = clock
         # the API server with the objects of the controllers, or None for the objects in Redis
         self.remote = remote
+        self.leadership: Leadership | None = None
+        if remote is not None and renew_deadline:
+            io = RedisIO(settings, name=f"kcm/{ELECTION}-state", links=self._links)
+            self.leadership = Leadership(io, clock, renew_deadline)
         self._lock = threading.Lock()
         self._clients: dict[str, Client] = {}
         self._connected: list[RemoteStore] = []
@@ -105,7 +120,10 @@ class ClientBuilder:
         from kcm.store.remote.store import RemoteStore  # noqa: PLC0415
 
         rest = RestClient(self.remote, identity)
-        remote = RemoteStore(rest, _work_state(io), self._clock, scheme=self.scheme)
+        state = _work_state(io)
+        if self.leadership is not None and identity != ELECTION:
+            state = replace(state, leads=self.leadership.leads)
+        remote = RemoteStore(rest, state, self._clock, scheme=self.scheme)
         return Client(identity, io, store, remote, RemoteMetrics(rest))
 
     def discovery(self) -> Discovery:
@@ -153,12 +171,18 @@ class ClientBuilder:
                 client.close()
             for remote in self._connected:
                 remote.close()
+            if self.leadership is not None:
+                self.leadership.close()
 
 
 def _work_state(io: RedisIO) -> WorkState:
-    from kcm.store.remote.store import WorkState  # noqa: PLC0415 - see above
+    from kcm.store.remote.work import WorkState  # noqa: PLC0415 - see above
 
-    return WorkState(partial(_is_held, io), partial(_take_token, io), partial(read_positions, io))
+    return WorkState(
+        partial(_is_held, io),
+        take_token=partial(_take_token, io),
+        read_positions=partial(read_positions, io),
+    )
 
 
 def _is_held(io: RedisIO, fence: Fence) -> bool:

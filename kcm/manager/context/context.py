@@ -144,6 +144,13 @@ class ControllerContext:
         if self.clients.remote is None:
             self.caches.factory.wait_for_cache_sync(self.stop)
 
+    def may_work(self) -> bool:
+        """Reports whether syncs and passes may run now: unless another manager leads on the API
+        server whose objects they change. Raises StoreUnavailable.
+        """
+        leadership = self.clients.leadership
+        return leadership is None or leadership.leads()
+
     def start_informers(self) -> None:
         """Starts all informers that were requested and have not been started."""
         self.caches.factory.start()
@@ -287,12 +294,13 @@ def build_context(
 def _build_clients(
     settings: Settings, options: ManagerOptions, clock: Clock, embedding: Embedding | None
 ) -> ClientBuilder:
-    kubeconfig = options.generic.kubeconfig
+    kubeconfig, election = options.generic.kubeconfig, options.leader_election
     return ClientBuilder(
         settings,
         clock,
         load_kubeconfig(Path(kubeconfig)) if kubeconfig else None,
         embedding.store if embedding is not None else None,
+        renew_deadline=election.renew_deadline.total_seconds() if election.leader_elect else 0.0,
     )
 
 

@@ -19,10 +19,9 @@ from __future__ import annotations
 
 import json
 import random
-from collections.abc import Callable, Container, Iterator, Mapping, Sequence
+from collections.abc import Container, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
-from dataclasses import dataclass
 from http import HTTPStatus
 from typing import Any
 
@@ -48,6 +47,7 @@ from kcm.store.remote.rest import (
     path_of,
 )
 from kcm.store.remote.streams import RemoteWatches
+from kcm.store.remote.work import WorkState
 from kcm.store.watch import Changes
 from kcm.store.writes.collections import (
     CollectionDeletion,
@@ -68,16 +68,6 @@ from kcm.store.writes.items import Pattern, WriteItem, WriteResult, WriteStatus
 
 PAGE = 500  # objects per request of a list, as client-go's pager
 PARALLEL = 8  # the most creates and deletes that are sent at a time
-
-
-@dataclass(frozen=True, slots=True)
-class WorkState:
-    """What the Redis with the work queues tells a remote store. The defaults are for none."""
-
-    holds: Callable[[Fence], bool] = lambda fence: True  # whether a fence is held
-    take_token: Callable[[str], bool] = lambda bucket: False  # takes a token of a bucket
-    # the resourceVersions up to which the changes of kinds were dispatched
-    read_positions: Callable[[Sequence[Resource]], Mapping[Resource, int]] = lambda kinds: {}
 
 
 class RemoteStore:
@@ -257,9 +247,10 @@ class RemoteStore:
         """Sends the requests, and returns the result of each.
 
         Creates and deletes are sent in parallel if there are no updates, otherwise all in order.
-        Raises: Fenced, StoreUnavailable, ConfigurationError for a guard that cannot be checked over
-        REST.
+        Raises: Fenced, StoreUnavailable (also while another manager leads), ConfigurationError for
+        a guard that cannot be checked over REST.
         """
+        self._require_lead()
         if fence is not None and not self._work.holds(fence):
             raise errors.Fenced(f"the write was refused: {fence} is no longer held")
         guards = {guard for item in items for guard in item.guards}
@@ -275,6 +266,7 @@ class RemoteStore:
 
         Raises: Fenced, StoreUnavailable.
         """
+        self._require_lead()
         if fence is not None and not self._work.holds(fence):
             raise errors.Fenced(f"the deletion was refused: {fence} is no longer held")
         left: list[KubeObject] = []
@@ -286,6 +278,10 @@ class RemoteStore:
         except errors.ApiError as error:
             return CollectionDeletion(resource, namespace, remaining=1, error=error)
         return summarize_rest(resource, namespace, left)
+
+    def _require_lead(self) -> None:
+        if not self._work.leads():
+            raise errors.StoreUnavailable("another controller manager leads on the API server")
 
     def _delete_all(self, resource: Resource, namespace: str) -> None:
         """Deletes the objects in one request, or one by one where the server cannot."""

@@ -14,7 +14,8 @@ from kcm.api.scheme import Resource
 from kcm.store.remote.admitted import AdmittedStore
 from kcm.store.remote.kubeconfig import load
 from kcm.store.remote.rest import RestClient
-from kcm.store.remote.store import RemoteStore, WorkState
+from kcm.store.remote.store import RemoteStore
+from kcm.store.remote.work import WorkState
 from kcm.store.writes.collections import Rewriting
 from kcm.testing.waiting import until
 from tests.integration.apiserver.conversions import Gateways, gateways, message_of, server

@@ -13,7 +13,8 @@ from kcm.redisio import Fence
 from kcm.redisio.embedded import EmbeddedServer
 from kcm.store.remote.kubeconfig import load
 from kcm.store.remote.rest import RestClient
-from kcm.store.remote.store import RemoteStore, WorkState
+from kcm.store.remote.store import RemoteStore
+from kcm.store.remote.work import WorkState
 from tests.integration.apiserver.serving import Live, live
 
 HELD = Fence("queue", "default/web", "1")

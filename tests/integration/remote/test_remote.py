@@ -20,7 +20,8 @@ from kcm.store import DeleteOptions
 from kcm.store.options import Subresource
 from kcm.store.remote.kubeconfig import ClusterConnection, load
 from kcm.store.remote.rest import JSON, ResponseLines, RestClient
-from kcm.store.remote.store import RemoteStore, WorkState
+from kcm.store.remote.store import RemoteStore
+from kcm.store.remote.work import WorkState
 from kcm.store.writes.guards import Absent, Exists, Guard
 from kcm.testing.waiting import until
 from tests.integration.apiserver.serving import Live

@@ -40,6 +40,30 @@ def test_election_is_off_unlike_upstream() -> None:
     assert ManagerOptions.load({}, {}).leader_election.leader_elect is False
 
 
+@pytest.mark.parametrize(
+    ("controllers", "lease"),
+    [
+        ("*", "kube-controller-manager"),
+        ("*,-widget-controller", "kube-controller-manager"),
+        ("widget-controller", "kcm-a3bef8f0c6"),
+        ("gadget-controller,widget-controller", "kcm-2869966826"),
+        ("widget-controller,gadget-controller", "kcm-2869966826"),
+    ],
+)
+def test_over_another_api_server_the_lease_is_that_of_these_controllers(
+    controllers: str, lease: str
+) -> None:
+    given = {"KCM_KUBECONFIG": "/k", "KCM_CONTROLLERS": controllers}
+    election = ManagerOptions.load({}, given).leader_election
+    assert (election.leader_elect, election.resource_name) == (True, lease)
+
+
+def test_a_given_election_stays_as_it_was_given() -> None:
+    flags = {"leader-elect": "false", "leader-elect-resource-name": "mine"}
+    election = ManagerOptions.load(flags, {"KCM_KUBECONFIG": "/k"}).leader_election
+    assert (election.leader_elect, election.resource_name) == (False, "mine")
+
+
 FILE = "widgetController:\n  concurrentWidgetSyncs: 11\n"
 
 

@@ -6,7 +6,8 @@ import pytest
 
 from kcm import errors
 from kcm.api.core_v1 import ConfigMap, ResourceQuota
-from kcm.store.remote.store import RemoteStore, WorkState
+from kcm.store.remote.store import RemoteStore
+from kcm.store.remote.work import WorkState
 from kcm.store.writes.guards import Guard, NothingCharged, Unindexed
 from kcm.testing.builders import config_map
 from tests.unit.store.remote.answers import Answers

@@ -1,0 +1,103 @@
+"""Who leads on another API server writes, and nobody else does."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import UTC, datetime
+
+import pytest
+
+from kcm import errors
+from kcm.api.coordination_v1 import Lease
+from kcm.apimachinery.meta_v1 import ObjectMeta
+from kcm.clock import RealClock
+from kcm.coordination.election import LeaderElectionRecord
+from kcm.manager.context.leading import Leadership
+from kcm.manager.leaselock import AnnouncedLock, StoreLeaseLock
+from kcm.reconcile.plan import Event
+from kcm.redisio import RedisIO
+from kcm.store.remote.kubeconfig import load
+from kcm.store.remote.rest import RestClient
+from kcm.store.remote.store import RemoteStore
+from kcm.store.remote.work import WorkState
+from kcm.testing.clock import FakeClock
+from tests.integration.apiserver.serving import Live
+from tests.new_objects import pod, strip_store_fields
+
+NOW = datetime(2026, 1, 1, tzinfo=UTC)
+LEASE = "kube-system/kube-controller-manager"
+
+
+class Nowhere:
+    """Records no Events."""
+
+    def record(self, event: Event, component: str) -> None:
+        """Drops the Event."""
+
+
+@pytest.fixture
+def leadership(io: RedisIO) -> Leadership:
+    return Leadership(io, RealClock(), deadline=10.0)
+
+
+@pytest.fixture
+def lock(api: Live, remote: RemoteStore, leadership: Leadership) -> Iterator[AnnouncedLock]:
+    place = ObjectMeta(namespace="kube-system", name="kube-controller-manager")
+    inner = StoreLeaseLock(remote, place, "kcm", Nowhere())
+    yield AnnouncedLock(inner, leadership, RealClock())
+    if api.store.find(Lease.resource, LEASE) is not None:
+        api.store.delete(Lease.resource, LEASE)
+
+
+def record(holder: str) -> LeaderElectionRecord:
+    return LeaderElectionRecord(holder, 15, NOW, NOW)
+
+
+def test_the_lease_is_in_the_cluster_and_all_processes_learn_who_holds_it(
+    api: Live, lock: AnnouncedLock, leadership: Leadership
+) -> None:
+    assert not leadership.leads()
+    assert lock.get() is None
+    version = lock.create(record("kcm"))
+    stored = api.store.get(Lease.resource, LEASE)
+    assert isinstance(stored, Lease)
+    assert stored.spec.holder_identity == "kcm"
+    assert leadership.leads()
+    lock.update(record(""), version)  # released
+    assert not leadership.leads()
+
+
+def test_the_lease_of_another_is_no_claim(
+    api: Live, lock: AnnouncedLock, leadership: Leadership
+) -> None:
+    lock.create(record("another"))
+    found = lock.get()
+    assert found is not None
+    assert found[0].holder_identity == "another"
+    assert not leadership.leads()
+
+
+def test_a_claim_lasts_for_the_deadline_from_before_the_renewal(io: RedisIO) -> None:
+    clock = FakeClock()
+    leadership = Leadership(io, clock, deadline=10.0)
+    began = clock.monotonic()
+    clock.step(4.0)
+    leadership.claim(began)
+    assert 5_000 < io.execute("PTTL", io.keys.leading()) <= 6_000
+    leadership.resign()
+    clock.step(7.0)
+    leadership.claim(began)  # the answer came too late
+    assert not leadership.leads()
+
+
+def test_who_does_not_lead_writes_nothing(api: Live, leadership: Leadership) -> None:
+    client = RestClient(load(api.kubeconfig), "tester")
+    store = RemoteStore(client, WorkState(leads=leadership.leads))
+    item = store.build_create(strip_store_fields(pod("led")))
+    with pytest.raises(errors.StoreUnavailable, match="another controller manager leads"):
+        store.write([item])
+    with pytest.raises(errors.StoreUnavailable, match="another controller manager leads"):
+        store.delete_collection(item.resource, "default")
+    leadership.claim(RealClock().monotonic())
+    assert store.write([item])[0].ok
+    store.close()
