@@ -33,6 +33,15 @@ def find_claim_name(pod: Pod, wanted: PodResourceClaim) -> ClaimName | None:
     return None
 
 
+def resource_claim_names(pod: Pod) -> list[str]:
+    """Returns the names of the ResourceClaims that a pod has, with that for extended resources."""
+    found = [find_claim_name(pod, wanted) for wanted in pod.spec.resource_claims or ()]
+    names = [claim.name for claim in found if claim is not None]
+    if pod.status.extended_resource_claim_status is not None:
+        names.append(pod.status.extended_resource_claim_status.resource_claim_name)
+    return [name for name in dict.fromkeys(names) if name]
+
+
 def claim_entries(pod: Pod) -> list[str]:
     """Returns the index entries of a pod for the ResourceClaims and templates that it uses."""
     entries = []

@@ -28,7 +28,7 @@ from kcm.apimachinery.quantity import Quantity
 from kcm.apiserver.auth.attributes import Attributes, User
 from kcm.apiserver.auth.authorizer import AuthorizerDecision, Caller
 from kcm.apiserver.auth.node.authorizer import NodeAuthorizer
-from kcm.apiserver.auth.node.graph import Graph
+from kcm.apiserver.auth.node.graph import ATTACHMENT, Graph
 from kcm.apiserver.auth.node.restriction import NodeRestriction, NodeWrite, WantedToken
 from kcm.apiserver.bodies import strategic
 from kcm.controllers.persistentvolumebinder import PersistentVolumeBinderController
@@ -177,7 +177,8 @@ class NodeGraph:
         elif operation == "DeletePV":
             self._graph.set_volume(first, None)
         else:
-            self._graph.set_attachment(first, arguments[1] if operation.startswith("Add") else "")
+            node = arguments[1] if operation.startswith("Add") else ""
+            self._graph.set_node_of(ATTACHMENT, first, node)
 
     def authorize(self, asked: Json) -> AuthorizerDecision:
         """Returns the decision about a request. Raises NotExpressible."""

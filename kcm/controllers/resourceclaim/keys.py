@@ -6,7 +6,12 @@ from collections.abc import Iterable
 
 from kcm.api.core_v1 import Pod
 from kcm.api.ownership import is_controlled_by
-from kcm.api.pod_claims import claim_entry, find_claim_name, template_entry
+from kcm.api.pod_claims import (
+    claim_entry,
+    find_claim_name,
+    resource_claim_names,
+    template_entry,
+)
 from kcm.api.resource_v1 import ResourceClaim, ResourceClaimTemplate
 from kcm.controllers.resourceclaim.claims import is_done
 from kcm.controllers.resourceclaim.pods import needs_reservation
@@ -19,7 +24,8 @@ def of_pod(change: Change[Pod], view: View) -> Iterable[str]:
     """Returns the keys of the claims that the pod needs no more, and its own if it lacks some."""
     pod = change.object
     if change.new is None or is_done(pod):
-        yield from _claims_of(pod)
+        for name in resource_claim_names(pod):
+            yield f"{CLAIM}:{pod.namespace}/{name}"
     if change.new is not None and _lacks_claims(pod, view):
         yield f"{POD}:{pod.key}"
 
@@ -42,16 +48,6 @@ def of_template(change: Change[ResourceClaimTemplate], view: View) -> Iterable[s
 def _pods_under(entry: str, view: View) -> Iterable[str]:
     for pod in view.lister(Pod).by_index(BY_CLAIM, entry):
         yield from of_pod(Change(pod, pod), view)
-
-
-def _claims_of(pod: Pod) -> Iterable[str]:
-    found = [find_claim_name(pod, wanted) for wanted in pod.spec.resource_claims or ()]
-    names = [claim.name for claim in found if claim is not None]
-    if pod.status.extended_resource_claim_status is not None:
-        names.append(pod.status.extended_resource_claim_status.resource_claim_name)
-    for name in dict.fromkeys(names):
-        if name:
-            yield f"{CLAIM}:{pod.namespace}/{name}"
 
 
 def _lacks_claims(pod: Pod, view: View) -> bool:

@@ -20,6 +20,7 @@ from kcm import errors
 from kcm.apimachinery.suggestions import suggest
 from kcm.clock import Clock
 from kcm.settings import Settings
+from kcm.store.admission.device_admin_access import DeviceAdminAccess
 from kcm.store.admission.ingress_classes import DefaultIngressClass
 from kcm.store.admission.limit_ranges import LimitRanger
 from kcm.store.admission.plugin import Plugin
@@ -53,8 +54,9 @@ ORDER = (
     DefaultIngressClass.name,
     "MutatingAdmissionPolicy",
     "MutatingAdmissionWebhook",
-    # What upstream's registries do with the sender at hand, after all that changes objects and
-    # before objects are validated. They are no plugins upstream.
+    # What upstream's registries do with the sender or other objects at hand, after all that changes
+    # objects and before objects are validated. They are no plugins upstream.
+    DeviceAdminAccess.name,
     "RoleEscalation",
     "CertificateRequester",
     "PolicyParameters",
@@ -68,7 +70,7 @@ ORDER = (
 # These are no plugins here, or are part of how a write is stored.
 _ALWAYS = frozenset(
     {"NamespaceLifecycle", "ResourceQuota", "RoleEscalation", "CertificateRequester",
-     "PolicyParameters"}
+     "PolicyParameters", DeviceAdminAccess.name}
 )  # fmt: skip
 _ABSENT = frozenset(
     {"JobValidation", "NodeDeclaredFeatureValidator", "PodGroupProtection",
@@ -100,6 +102,7 @@ def build_plugins(
             PersistentVolumeClaimResize(classes),
             RuntimeClass(reader, clock),
             DefaultIngressClass(reader, clock),
+            DeviceAdminAccess(reader),
         ]
     )
 

@@ -1,8 +1,6 @@
 """The Node authorizer: a kubelet may read and write what its own node and pods need.
 
-Source: plugin/pkg/auth/authorizer/node/node_authorizer.go, Kubernetes 1.33, with the feature
-AuthorizeNodeWithSelectors. Departure: there are no rules about resource claims and resource slices,
-which are not served.
+Source: plugin/pkg/auth/authorizer/node/node_authorizer.go, Kubernetes 1.36.
 """
 
 from __future__ import annotations
@@ -20,6 +18,7 @@ from kcm.apiserver.auth.policy import node_rules
 
 NODE_LEASES = "kube-node-lease"
 _LEASE_VERBS = ("get", "create", "update", "patch", "delete")
+_COLLECTION_VERBS = ("watch", "list", "deletecollection")
 _ALLOWED = AuthorizerDecision(True)
 _NO_OPINION = AuthorizerDecision(False)
 
@@ -119,6 +118,25 @@ class NodeAuthorizer:
             return _denied("can only access CSINode with the same name as the requesting node")
         return _ALLOWED
 
+    def _slice(self, node: str, asked: Attributes) -> AuthorizerDecision:
+        """Decides about resource slices. NodeRestriction restricts new ones to the node's own."""
+        if asked.subresource:
+            return _denied("cannot authorize ResourceSlice subresources")
+        if asked.verb == "create":
+            return _ALLOWED
+        if asked.verb in {"get", "update", "patch", "delete"}:
+            return self._own(node, asked)
+        if asked.verb not in _COLLECTION_VERBS:
+            return _denied(
+                "only the following verbs are allowed for a ResourceSlice: get, watch, list, "
+                "create, update, patch, delete, deletecollection"
+            )
+        if ("spec.nodeName", node) in asked.fields:
+            return _ALLOWED
+        return _denied(
+            "can only list/watch/deletecollection resourceslices with nodeName field selector"
+        )
+
     def _node(self, node: str, asked: Attributes) -> AuthorizerDecision:
         """Decides about nodes. NodeRestriction restricts writes to the node's own object."""
         writes = {"": ("create", "update", "patch"), "status": ("update", "patch")}
@@ -163,5 +181,7 @@ _RULES: Mapping[tuple[str, str], Rule] = {
     ("storage.k8s.io", "csinodes"): NodeAuthorizer._csi_node,
     ("", "nodes"): NodeAuthorizer._node,
     ("", graph.POD): NodeAuthorizer._pod,
+    ("resource.k8s.io", graph.RESOURCE_CLAIM): NodeAuthorizer._get,
+    ("resource.k8s.io", graph.SLICE): NodeAuthorizer._slice,
 }
 """The rules of kinds whose objects belong to nodes, by group and plural."""

@@ -1,13 +1,14 @@
 """Which objects belong to which node: those that the node's pods use.
 
-    node <- pod <- secret, configmap, serviceaccount, claim
-                                                      claim <- volume <- secret
+    node <- pod <- secret, configmap, serviceaccount, resource claim, claim
+                                                                      claim <- volume <- secret
     node <- volume attachment
+    node <- resource slice
 
 A lookup takes one step for most objects, two for volumes, and for a Secret one more for each volume
 that refers to it. It never visits pods.
 
-Source: plugin/pkg/auth/authorizer/node/graph.go, Kubernetes 1.33.
+Source: plugin/pkg/auth/authorizer/node/graph.go, Kubernetes 1.36.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from kcm.api.core_v1 import PersistentVolume, Pod
+from kcm.api.pod_claims import resource_claim_names
 from kcm.api.storage_v1 import claim_keys
 from kcm.helpers.pod_references import config_map_names, node_secret_keys, secret_names
 
@@ -23,6 +25,7 @@ MIRROR_ANNOTATION = "kubernetes.io/config.mirror"
 SECRET, CONFIG_MAP, ACCOUNT = "secrets", "configmaps", "serviceaccounts"
 POD, CLAIM, VOLUME = "pods", "persistentvolumeclaims", "persistentvolumes"
 ATTACHMENT = "volumeattachments"
+RESOURCE_CLAIM, SLICE = "resourceclaims", "resourceslices"
 
 Vertex = tuple[str, str]
 """The plural of a kind, and the key of an object (`namespace/name`, or a name)."""
@@ -30,7 +33,7 @@ Vertex = tuple[str, str]
 
 @dataclass(frozen=True)
 class _Owned:
-    """A node, and what belongs to it because of one pod or attachment."""
+    """A node, and what belongs to it because of one object that names it."""
 
     node: str
     vertices: frozenset[Vertex]
@@ -64,9 +67,9 @@ class Graph:
             vertices |= set(_vertices_of(pod))
         self._set((POD, key), (pod.spec.node_name or "") if pod is not None else "", vertices)
 
-    def set_attachment(self, name: str, node: str) -> None:
-        """Sets the node of a volume attachment, "" for none."""
-        self._set((ATTACHMENT, name), node, {(ATTACHMENT, name)})
+    def set_node_of(self, kind: str, name: str, node: str) -> None:
+        """Sets the node of a volume attachment or resource slice, "" for none."""
+        self._set((kind, name), node, {(kind, name)})
 
     def set_volume(self, name: str, volume: PersistentVolume | None) -> None:
         """Sets a volume's claim and Secrets. None stands for a volume that is gone."""
@@ -124,3 +127,5 @@ def _vertices_of(pod: Pod) -> Iterable[Vertex]:
         yield (CONFIG_MAP, f"{namespace}/{name}")
     for key in claim_keys(pod):
         yield (CLAIM, key)
+    for name in resource_claim_names(pod):
+        yield (RESOURCE_CLAIM, f"{namespace}/{name}")

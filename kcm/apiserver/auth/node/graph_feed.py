@@ -5,7 +5,7 @@ From then on a change only notes the key of its object. The graph takes the note
 it is asked, or, if many are noted, in the thread of the watch caches. So a request never waits for
 more than `MOST_NOTED` objects, except the first one.
 
-Source: plugin/pkg/auth/authorizer/node/graph_populator.go, Kubernetes 1.33.
+Source: plugin/pkg/auth/authorizer/node/graph_populator.go, Kubernetes 1.36.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from typing import Protocol
 
 from kcm import errors
 from kcm.api.core_v1 import PersistentVolume, Pod
+from kcm.api.resource_v1 import ResourceSlice
 from kcm.api.scheme import Resource
 from kcm.api.storage_v1 import VolumeAttachment
 from kcm.apimachinery.meta_v1 import KubeObject
@@ -31,7 +32,7 @@ class Caches(Protocol):
 
 
 class GraphFeed:
-    """The graph, fed by the watch caches of pods, volumes and attachments. Thread-safe."""
+    """The graph, fed by the watch caches of the kinds that give a node rights. Thread-safe."""
 
     def __init__(self, caches: Caches) -> None:
         self._caches = caches
@@ -39,7 +40,8 @@ class GraphFeed:
         self._following = threading.Lock()
         self._graph = Graph()
         self._feeds = [
-            _Feed(self, model.resource) for model in (Pod, PersistentVolume, VolumeAttachment)
+            _Feed(self, model.resource)
+            for model in (Pod, PersistentVolume, VolumeAttachment, ResourceSlice)
         ]
 
     def belongs(self, node: str, vertex: Vertex) -> bool:
@@ -74,8 +76,8 @@ class GraphFeed:
         elif feed.resource.model is PersistentVolume:
             self._graph.set_volume(key, obj if isinstance(obj, PersistentVolume) else None)
         else:
-            attached = obj.spec.node_name if isinstance(obj, VolumeAttachment) else ""
-            self._graph.set_attachment(key, attached)
+            node = obj.spec.node_name if isinstance(obj, VolumeAttachment | ResourceSlice) else ""
+            self._graph.set_node_of(feed.resource.plural, key, node or "")
 
 
 class _Feed:

@@ -3,8 +3,8 @@
 It sees what the Node authorizer cannot: the names and contents of new objects, and the node of a
 pod that is deleted, evicted or gets a status.
 
-Source: plugin/pkg/admission/noderestriction/admission.go, Kubernetes 1.33. Departures: no drivers
-in the tree are migrated to CSI when audiences are looked up, and there are no resource slices.
+Source: plugin/pkg/admission/noderestriction/admission.go, Kubernetes 1.36. Departure: no drivers in
+the tree are migrated to CSI when audiences are looked up.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ from kcm.api.certificates_v1 import (
     CertificateSigningRequest,
 )
 from kcm.api.core_v1 import Node, PersistentVolumeClaim, Pod
+from kcm.api.resource_v1 import ResourceSlice
 from kcm.api.scheme import Resource
 from kcm.apimachinery import certificates
 from kcm.apimachinery.meta_v1 import KubeObject
@@ -209,6 +210,19 @@ class NodeRestriction:
         if write.name != node:
             raise write.forbid("can only access CSINode with the same name as the requesting node")
 
+    def _slice(self, node: str, write: NodeWrite, caller: Caller) -> None:
+        """Checks new and deleted slices; of others the authorizer has checked the node."""
+        checked = {"CREATE": write.new, "DELETE": write.old}
+        if write.operation not in checked:
+            return
+        subject = checked[write.operation]
+        assert isinstance(subject, ResourceSlice)  # the route is that of slices
+        if subject.spec.node_name != node:
+            raise write.forbid(
+                f"can only {write.operation.lower()} ResourceSlice with the same NodeName as the "
+                "requesting node"
+            )
+
     def _signing_request(self, node: str, write: NodeWrite, caller: Caller) -> None:
         if write.operation != "CREATE" or write.subresource:
             return
@@ -240,6 +254,8 @@ def _check_pod_status(node: str, write: NodeWrite) -> None:
     claims = (new.status.resource_claim_statuses or [], old.status.resource_claim_statuses or [])
     if claims[0] != claims[1]:
         raise write.forbid(f'node "{node}" cannot update resource claim statues')
+    if new.status.extended_resource_claim_status != old.status.extended_resource_claim_status:
+        raise write.forbid(f'node "{node}" cannot update extended resource claim status')
 
 
 def _check_node_update(node: str, write: NodeWrite, new: Node, old: Node) -> None:
@@ -272,6 +288,7 @@ _RULES: Mapping[str, Rule] = {
     "serviceaccounts": NodeRestriction._account,
     "leases.coordination.k8s.io": NodeRestriction._lease,
     "csinodes.storage.k8s.io": NodeRestriction._csi_node,
+    "resourceslices.resource.k8s.io": NodeRestriction._slice,
     "certificatesigningrequests.certificates.k8s.io": NodeRestriction._signing_request,
 }
 """The rules of the kinds that a node may write, by name of the resource."""

@@ -35,7 +35,7 @@ UPSTREAM = (
     "ResourceQuota", "AlwaysDeny",
 )  # fmt: skip
 # They stand for what upstream's registries do between mutating and validating plugins.
-REGISTRIES = ["RoleEscalation", "CertificateRequester", "PolicyParameters"]
+REGISTRIES = ["DeviceAdminAccess", "RoleEscalation", "CertificateRequester", "PolicyParameters"]
 
 
 def _named(kind: str, version: str, namespace: str = "default", **fields: Any) -> dict[str, Any]:
@@ -91,7 +91,7 @@ def test_a_store_has_the_plugins_that_ask_nothing_about_the_sender() -> None:
     plugins = build_plugins(reader, Settings(), FakeClock(), random.Random(1))
     names = [plugin.name for plugin in plugins]
     assert names == [name for name in ORDER if name in names]
-    assert len(names) == 9
+    assert len(names) == 10
     with_last = order_plugins([Last(), *reversed(plugins)])
     assert [plugin.name for plugin in with_last] == [*names, Last.name]
 

@@ -12,6 +12,11 @@ from kcm.api.core_v1 import (
     Volume,
 )
 from kcm.api.core_v1.persistent_volumes import CSIPersistentVolumeSource, PersistentVolumeSpec
+from kcm.api.core_v1.pods import (
+    PodExtendedResourceClaimStatus,
+    PodResourceClaim,
+    PodResourceClaimStatus,
+)
 from kcm.api.core_v1.references import SecretReference
 from kcm.api.core_v1.volume_sources import (
     ConfigMapVolumeSource,
@@ -19,6 +24,8 @@ from kcm.api.core_v1.volume_sources import (
     SecretVolumeSource,
 )
 from kcm.api.rbac_v1 import ClusterRole, ClusterRoleBinding, PolicyRule, RoleRef, Subject
+from kcm.api.resource_v1 import ResourceSlice
+from kcm.api.resource_v1.slices import ResourceSliceSpec
 from kcm.api.storage_v1 import VolumeAttachment, VolumeAttachmentSpec
 from kcm.apimachinery.meta_v1 import KubeObject, ObjectMeta
 from kcm.apiserver.auth.attributes import Attributes, User
@@ -31,7 +38,7 @@ from tests.unit.apiserver.auth.caches import FakeHub
 
 NODE0 = User("system:node:node0", groups=("system:nodes",))
 UNREGISTERED = User("system:node:nodeunregistered", groups=("system:nodes",))
-LEASES, STORAGE = "coordination.k8s.io", "storage.k8s.io"
+LEASES, STORAGE, RESOURCE = "coordination.k8s.io", "storage.k8s.io", "resource.k8s.io"
 
 
 def sample() -> list[KubeObject]:
@@ -64,11 +71,31 @@ def sample() -> list[KubeObject]:
                 spec=VolumeAttachmentSpec(node_name=node),
             )
         )
+        made.append(
+            ResourceSlice(
+                metadata=ObjectMeta(name=f"slice0-{node}"), spec=ResourceSliceSpec(node_name=node)
+            )
+        )
     return made
 
 
 def _pod(name: str, node: str, volumes: list[Volume], account: str) -> Pod:
-    made = pod(name, namespace="ns0", node=node)
+    statuses = [PodResourceClaimStatus(name="b", resource_claim_name=f"made-{name}")]
+    extended = PodExtendedResourceClaimStatus(resource_claim_name=f"extended-{name}")
+    claims = [
+        PodResourceClaim(name="a", resource_claim_name=f"claim0-{name}"),
+        PodResourceClaim(name="b", resource_claim_template_name="template"),
+    ]
+    made = pod(
+        name,
+        namespace="ns0",
+        node=node,
+        resource_claims=claims,
+        status={
+            "resource_claim_statuses": statuses,
+            "extended_resource_claim_status": extended,
+        },
+    )
     return made.with_spec(made.spec.replace(volumes=volumes, service_account_name=account))
 
 
@@ -95,6 +122,22 @@ ALLOWED = {
     "allowed pvc": ask("get", "persistentvolumeclaims", "pvc0-pod0-node0", "ns0"),
     "allowed pvc status": ask("patch", "persistentvolumeclaims/status", "pvc0-pod0-node0", "ns0"),
     "allowed pv": ask("get", "persistentvolumes", "pv0-pod0-node0-ns0"),
+    **{
+        f"allowed {name} claim": ask(
+            "get", "resourceclaims", f"{name}-pod0-node0", "ns0", group=RESOURCE
+        )
+        for name in ("claim0", "made", "extended")
+    },
+    **{
+        f"{verb} own slice": ask(verb, "resourceslices", "slice0-node0", group=RESOURCE)
+        for verb in ("get", "create", "update", "patch", "delete")
+    },
+    **{
+        f"{verb} own slices": ask(
+            verb, "resourceslices", selector="spec.nodeName=node0", group=RESOURCE
+        )
+        for verb in ("list", "watch", "deletecollection")
+    },
     "allowed attachment": ask("get", "volumeattachments", "attachment0-node0", group=STORAGE),
     "allowed svcacct token create": ask("create", "serviceaccounts/token", "svcacct0-node0", "ns0"),
     "allowed svcacct get": ask("get", "serviceaccounts", "svcacct0-node0", "ns0"),
@@ -136,7 +179,38 @@ ALLOWED = {
 UNRELATED = "no relationship found between node 'node0' and this object"
 FOREIGN_LEASE = "can only access node lease with the same name as the requesting node"
 FOREIGN_CSI = "can only access CSINode with the same name as the requesting node"
+SLICE_FIELDS = "can only list/watch/deletecollection resourceslices with nodeName field selector"
 DENIED = {
+    **{
+        f"disallowed {name} claim": (
+            ask("get", "resourceclaims", f"{name}-pod0-node1", "ns0", group=RESOURCE),
+            UNRELATED,
+        )
+        for name in ("claim0", "made", "extended")
+    },
+    "list claims": (
+        ask("list", "resourceclaims", "", "ns0", group=RESOURCE),
+        "can only get individual resources of this type",
+    ),
+    **{
+        f"{verb} a slice of another node": (
+            ask(verb, "resourceslices", "slice0-node1", group=RESOURCE),
+            UNRELATED,
+        )
+        for verb in ("get", "update", "patch", "delete")
+    },
+    **{
+        f"{verb} slices {fields}": (
+            ask(verb, "resourceslices", selector=fields, group=RESOURCE),
+            SLICE_FIELDS,
+        )
+        for verb in ("list", "watch", "deletecollection")
+        for fields in ("", "spec.nodeName=node1", "metadata.name=node0")
+    },
+    "a subresource of a slice": (
+        ask("get", "resourceslices/status", "slice0-node0", group=RESOURCE),
+        "cannot authorize ResourceSlice subresources",
+    ),
     "disallowed list many secrets": (ask("list", "secrets", "", "ns0"), "No Object name found"),
     "disallowed watch many secrets": (ask("watch", "secrets", "", "ns0"), "No Object name found"),
     "disallowed list secrets from all namespaces with name": (

@@ -17,6 +17,9 @@ from kcm.api.core_v1 import (
     PersistentVolumeClaim,
     Pod,
 )
+from kcm.api.core_v1.pods import PodExtendedResourceClaimStatus
+from kcm.api.resource_v1 import ResourceSlice
+from kcm.api.resource_v1.slices import ResourceSliceSpec
 from kcm.api.storage_v1 import CSINode
 from kcm.apimachinery.meta_v1 import ObjectMeta
 from kcm.apimachinery.quantity import Quantity
@@ -223,4 +226,25 @@ def test_others_are_not_restricted() -> None:
     assert not check("UPDATE", tainted("A"), NODE, user=bob)
     assert "could not determine node" in check(
         "DELETE", other, user=User("system:node:", groups=("system:nodes",))
+    )
+
+
+@pytest.mark.parametrize("node", ["mynode", "othernode", None])
+def test_slices_are_those_of_the_node(node: str | None) -> None:
+    slice_ = ResourceSlice(
+        metadata=ObjectMeta(name="foo"), spec=ResourceSliceSpec(driver="a", node_name=node)
+    )
+    for operation in ("CREATE", "DELETE"):
+        found = check(operation, slice_, slice_ if operation == "DELETE" else None)
+        why = f"can only {operation.lower()} ResourceSlice with the same NodeName as"
+        assert (why in found) == (node != "mynode")
+    assert check("UPDATE", slice_, slice_) == ""  # the authorizer has checked it
+
+
+def test_the_claim_for_extended_resources_is_not_the_nodes_to_change() -> None:
+    old = PODS["normal pod bound to self"]
+    extended = PodExtendedResourceClaimStatus(resource_claim_name="foo")
+    new = old.with_status(old.status.replace(extended_resource_claim_status=extended))
+    assert "cannot update extended resource claim status" in check(
+        "UPDATE", new, old, subresource="status"
     )
