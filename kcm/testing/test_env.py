@@ -1,18 +1,20 @@
 """Runs a command with a control plane of its own: `kcm test-env -- go test ./...`.
 
-The command finds it by KUBECONFIG. USE_EXISTING_CLUSTER makes controller-runtime's envtest take
-that cluster instead of starting its own.
+The command finds it by KUBECONFIG, and the HTTP API by KCM_TEST_API. USE_EXISTING_CLUSTER makes
+controller-runtime's envtest take that cluster instead of starting its own.
 """
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import signal
 import subprocess
 import sys
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +23,7 @@ import yaml
 
 from kcm import errors
 from kcm.testing.control_plane.plane import ControlPlane
+from kcm.testing.remote.server import RemoteControl
 
 _FILE = click.Path(exists=True, path_type=Path)
 
@@ -72,10 +75,17 @@ _FILE = click.Path(exists=True, path_type=Path)
     type=click.Path(path_type=Path, dir_okay=False),
     help="Write the kubeconfig into this file as well, and remove it at the end.",
 )
-@click.argument("command", nargs=-1, required=True, type=click.UNPROCESSED)
+@click.option(
+    "--serve",
+    is_flag=True,
+    help="Run no command: print a line of JSON that says where everything is, and end with the "
+    "end of standard input.",
+)
+@click.argument("command", nargs=-1, type=click.UNPROCESSED)
 def main(
     *,
     command: tuple[str, ...],
+    serve: bool,
     kubeconfig: Path | None,
     controllers: str | None,
     config: Path | None,
@@ -83,7 +93,8 @@ def main(
 ) -> None:
     """Run COMMAND with a control plane of its own, and end with its exit code.
 
-    It sets KUBECONFIG and USE_EXISTING_CLUSTER for the command.
+    It sets KUBECONFIG and USE_EXISTING_CLUSTER for the command, and KCM_TEST_API and
+    KCM_TEST_TOKEN for the HTTP API, which holds the clock and has things fail.
 
     \b
     Examples:
@@ -93,14 +104,22 @@ def main(
       kcm test-env --bare --controllers garbage-collector,namespace -- pytest
       kcm test-env --flag=--node-monitor-grace-period=10s -- pytest
     """
+    if serve == bool(command):
+        raise click.UsageError("give a COMMAND, or --serve")
     try:
         plane = ControlPlane(
             controllers=controllers.split(",") if controllers is not None else None,
             config=_read_config(config) if config is not None else None,
             **arguments,
         )
-        with plane as control_plane:
-            code = run(command, control_plane, kubeconfig)
+        with plane as control_plane, RemoteControl(control_plane) as remote:
+            environment = {"KCM_TEST_API": remote.url, "KCM_TEST_TOKEN": remote.token}
+            with _kubeconfig(control_plane, kubeconfig) as path:
+                environment["KUBECONFIG"] = str(path.absolute())
+                if serve:
+                    code = _serve({"server": control_plane.url, **environment})
+                else:
+                    code = run(command, environment)
     except errors.KcmError as error:
         click.echo(f"error: {error}", err=True)
         code = 1
@@ -117,27 +136,36 @@ def _read_config(path: Path) -> Mapping[str, Any]:
     return document
 
 
-def run(command: Sequence[str], control_plane: ControlPlane, kubeconfig: Path | None = None) -> int:
+@contextmanager
+def _kubeconfig(control_plane: ControlPlane, copy: Path | None) -> Iterator[Path]:
+    """Yields the path of the kubeconfig, which is that of a copy if there is to be one."""
+    if copy is None:
+        yield control_plane.kubeconfig
+        return
+    try:
+        shutil.copy(control_plane.kubeconfig, copy)
+    except OSError as error:
+        raise errors.ConfigurationError(f"--kubeconfig {copy}: {error}") from error
+    try:
+        yield copy
+    finally:
+        copy.unlink(missing_ok=True)
+
+
+def _serve(places: Mapping[str, str]) -> int:
+    """Tells where everything is, and waits for the end of standard input or a signal."""
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
+    click.echo(json.dumps(places))
+    with suppress(KeyboardInterrupt):
+        sys.stdin.read()
+    return 0
+
+
+def run(command: Sequence[str], variables: Mapping[str, str]) -> int:
     """Runs the command until it ends, and returns its exit code; that of a shell if it cannot be
-    started or a signal ended it. With `kubeconfig`, the kubeconfig is written there.
+    started or a signal ended it. `variables` are added to its environment.
     """
-    if kubeconfig is not None:
-        try:
-            shutil.copy(control_plane.kubeconfig, kubeconfig)
-            return _run(command, kubeconfig)
-        except OSError as error:
-            raise errors.ConfigurationError(f"--kubeconfig {kubeconfig}: {error}") from error
-        finally:
-            kubeconfig.unlink(missing_ok=True)
-    return _run(command, control_plane.kubeconfig)
-
-
-def _run(command: Sequence[str], kubeconfig: Path) -> int:
-    environment = {
-        **os.environ,
-        "KUBECONFIG": str(kubeconfig.absolute()),
-        "USE_EXISTING_CLUSTER": "true",
-    }
+    environment = {**os.environ, "USE_EXISTING_CLUSTER": "true", **variables}
     try:
         process = subprocess.Popen(command, env=environment)
     except OSError as error:

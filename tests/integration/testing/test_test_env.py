@@ -69,7 +69,8 @@ def test_controllers_configuration_and_seed_are_passed_on(tmp_path: Path) -> Non
         (["--flag=--no-such-flag", "--", "true"], 1, "no-such-flag"),
         (["--controllers=no-such", "--", "true"], 1, '"no-such" is not in the list'),
         (["--kubeconfig=/no/such/folder/file", "--", "true"], 1, "error: --kubeconfig /no/such"),
-        ([], 2, "Missing argument 'COMMAND...'"),
+        ([], 2, "give a COMMAND, or --serve"),
+        (["--serve", "--", "true"], 2, "give a COMMAND, or --serve"),
     ],
 )
 def test_what_is_wrong_is_told(arguments: list[str], code: int, words: str) -> None:

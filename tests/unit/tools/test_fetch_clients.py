@@ -42,6 +42,6 @@ def test_what_cannot_be_had_is_said_and_left_out(tmp_path: Path) -> None:
         text=True, check=False,
     )  # fmt: skip
     assert (done.returncode, done.stdout) == (0, f"{folder}\n")
-    for client in ("helm.3", "helm.4", "@kubernetes/client-node"):
+    for client in ("helm.3", "helm.4", "@kubernetes/client-node", "go"):
         assert client in done.stderr
     assert list(folder.iterdir()) == []

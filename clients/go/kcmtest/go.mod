@@ -1,0 +1,3 @@
+module kcm.dev/kcmtest
+
+go 1.22

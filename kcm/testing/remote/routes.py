@@ -1,0 +1,227 @@
+"""The paths of the HTTP API, and the methods of a control plane that they call.
+
+A body is an object whose names are those of the method's arguments, `for` in place of `for_`.
+"""
+
+from __future__ import annotations
+
+import inspect
+import itertools
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from kcm import KUBERNETES_VERSION, __version__, errors
+from kcm.testing.control_plane.plane import ControlPlane
+from kcm.testing.faults.fault import Fault
+from kcm.testing.history.watched import Watched
+from kcm.testing.remote import documents
+from kcm.testing.remote.documents import Document
+
+VERSION = "v1"
+_ON_NODES = frozenset(
+    {"stop", "start", "partition", "full", "memory_pressure", "pid_pressure", "not_ready", "heal"}
+)
+_ON_PODS = frozenset({"crash", "oom", "ready", "not_ready", "log", "heal"})
+_FAULTS = frozenset({"api", "watches", "stale_lists", "webhook"})
+
+
+class Routes:
+    """Answers the requests of the HTTP API about one control plane."""
+
+    def __init__(self, plane: ControlPlane) -> None:
+        self._plane = plane
+        self._faults: dict[int, Fault] = {}
+        self._numbers = itertools.count(1)
+        self._routes: Sequence[tuple[str, str, Callable[..., Any]]] = (
+            ("GET", "", self._describe),
+            ("GET", "clock", self._clock),
+            ("POST", "clock/freeze", self._freeze),
+            ("POST", "clock/run", self._run),
+            ("POST", "clock/advance", self._advance),
+            ("POST", "clock/to", self._to),
+            ("POST", "settle", self._settle),
+            ("GET", "faults", self._list_faults),
+            ("POST", "faults/{kind}", self._add_fault),
+            ("GET", "faults/{number}", self._get_fault),
+            ("DELETE", "faults", self._clear_faults),
+            ("DELETE", "faults/{number}", self._remove_fault),
+            ("GET", "nodes", self._list_nodes),
+            ("POST", "nodes/{name}/{deed}", self._do_to_node),
+            ("POST", "pods/{namespace}/{name}/{deed}", self._do_to_pod),
+            ("GET", "history", self._history),
+            ("GET", "timeline", self._timeline),
+            ("POST", "notes", self._note),
+            ("POST", "pages", self._write_page),
+            ("GET", "explain", self._explain),
+        )
+
+    def answer(self, method: str, path: str, values: Mapping[str, Any]) -> Any:
+        """Returns the answer to a request. `values` are those of its body or its query.
+
+        Raises NotFound, ValueError, KcmError and AssertionError.
+        """
+        root, _, rest = path.strip("/").partition("/")
+        if root != VERSION:
+            raise errors.NotFound(f"there is no {path}: this API is at /{VERSION}")
+        for verb, pattern, function in self._routes:
+            places = _match(pattern, rest)
+            if verb == method and places is not None:
+                return call(partial(function, **places), values)
+        raise errors.NotFound(f"there is no {method} {path}")
+
+    def _describe(self) -> Document:
+        return {
+            "version": VERSION,
+            "kcm": __version__,
+            "kubernetes": KUBERNETES_VERSION,
+            "url": self._plane.url,
+            "kubeconfig": str(self._plane.kubeconfig),
+        }
+
+    # --- the clock
+
+    def _clock(self) -> Document:
+        return documents.show_clock(self._plane.clock)
+
+    def _freeze(self) -> Document:
+        self._plane.clock.freeze()
+        return self._clock()
+
+    def _run(self) -> Document:
+        self._plane.clock.run()
+        return self._clock()
+
+    def _advance(self, duration: str | float) -> Document:
+        return documents.show_rest(self._plane.clock.advance(duration))
+
+    def _to(self, time: str) -> Document:
+        return documents.show_rest(self._plane.clock.to(time))
+
+    def _settle(self, timeout: str | float = "60s", quiet: str | float = 0.0) -> Document:
+        return documents.show_rest(self._plane.settle(timeout, quiet=quiet))
+
+    # --- what fails
+
+    def _add_fault(self, *, kind: str, **arguments: Any) -> Document:
+        if kind not in _FAULTS:
+            raise errors.NotFound(
+                f"there are no faults of {kind}: use {', '.join(sorted(_FAULTS))}"
+            )
+        if "for" in arguments:
+            arguments["for_"] = arguments.pop("for")
+        fault = call(getattr(self._plane.faults, kind), arguments)
+        number = next(self._numbers)
+        self._faults[number] = fault
+        return documents.show_fault(number, fault)
+
+    def _list_faults(self) -> list[Document]:
+        return [documents.show_fault(number, fault) for number, fault in self._faults.items()]
+
+    def _find_fault(self, number: str) -> Fault:
+        fault = self._faults.get(int(number)) if number.isdigit() else None
+        if fault is None:
+            raise errors.NotFound(f"there is no fault {number}")
+        return fault
+
+    def _get_fault(self, number: str) -> Document:
+        return documents.show_fault(int(number), self._find_fault(number))
+
+    def _remove_fault(self, number: str) -> Document:
+        fault = self._find_fault(number)
+        fault.remove()
+        del self._faults[int(number)]
+        return documents.show_fault(int(number), fault)
+
+    def _clear_faults(self) -> list[Document]:
+        shown = self._list_faults()
+        self._plane.faults.clear()
+        self._faults.clear()
+        return shown
+
+    def _list_nodes(self) -> list[Document]:
+        return [
+            {"name": node.name, "ready": node.ready, "states": sorted(node.states)}
+            for node in self._plane.nodes
+        ]
+
+    def _do_to_node(self, *, name: str, deed: str) -> Document:
+        _require(deed, _ON_NODES)
+        node = self._plane.nodes[name]
+        getattr(node, deed)()
+        return {"name": name, "ready": node.ready, "states": sorted(node.states)}
+
+    def _do_to_pod(self, *, namespace: str, name: str, deed: str, **arguments: Any) -> Document:
+        _require(deed, _ON_PODS)
+        call(getattr(self._plane.pods[f"{namespace}/{name}"], deed), arguments)
+        return {"name": name, "namespace": namespace}
+
+    # --- what happened
+
+    def _history(
+        self, kind: str = "", name: str = "", namespace: str | None = None, since: str = "0"
+    ) -> Document:
+        return documents.show_history(self._plane.history(kind, name, namespace, _number(since)))
+
+    def _timeline(self, namespace: str | None = None, since: str = "0") -> Document:
+        return {"text": self._watch(namespace, since).timeline()}
+
+    def _watch(self, namespace: str | None, since: str) -> Watched:
+        return Watched(self._plane, namespace, _number(since), ())
+
+    def _note(self, text: str) -> Document:
+        mark = self._plane.note(text)
+        return {"time": documents.show_time(mark.time), "after": str(mark.after)}
+
+    def _write_page(
+        self,
+        *,
+        folder: str,
+        test: str,
+        outcome: str = "failed",
+        failure: str = "",
+        namespace: str | None = None,
+        since: str = "0",
+    ) -> Document:
+        watched = self._watch(namespace, since)
+        return {"text": watched.write_page(Path(folder), test, outcome, failure)}
+
+    def _explain(self, object: str, namespace: str = "default") -> Document:
+        return documents.show_explanation(self._plane.explain(object, namespace))
+
+
+def _match(pattern: str, path: str) -> dict[str, str] | None:
+    """Returns what stands in the places of a pattern, None if the path is another."""
+    wanted, given = pattern.split("/"), path.split("/")
+    if len(wanted) != len(given):
+        return None
+    places = {}
+    for part, text in zip(wanted, given, strict=True):
+        if part.startswith("{"):
+            places[part.strip("{}")] = text
+        elif part != text:
+            return None
+    return places
+
+
+def call(function: Callable[..., Any], values: Mapping[str, Any]) -> Any:
+    """Calls a function with named values. Raises ValueError for a name that it does not take."""
+    signature = inspect.signature(function)
+    try:
+        signature.bind(**values)
+    except TypeError as error:
+        known = [name.rstrip("_") for name in signature.parameters]
+        raise ValueError(f"{error}: this takes {', '.join(known) or 'nothing'}") from None
+    return function(**values)
+
+
+def _require(deed: str, deeds: frozenset[str]) -> None:
+    if deed not in deeds:
+        raise errors.NotFound(f"there is no {deed}: use {', '.join(sorted(deeds))}")
+
+
+def _number(text: str) -> int:
+    if not str(text).isdigit():
+        raise ValueError(f"since={text!r} is no resourceVersion")
+    return int(text)
