@@ -32,6 +32,7 @@ from kcm.manager.manager import Manager
 from kcm.manager.node_metrics import DURATION, MONITOR, node_families
 from kcm.manager.queues import count_workers
 from kcm.manager.scheduler_metrics import pending_families
+from kcm.manager.server_metrics import server_families
 from kcm.manager.ticks.names import loop_name
 from kcm.manager.volume_metrics import volume_families
 from kcm.reconcile.counters import Counter, Histogram
@@ -231,31 +232,7 @@ def store_families(io: RedisIO, leases: Sequence[str], kinds: Kinds) -> Iterable
         ["resource"],
         [((name,), n) for name, n in Counts(r for r, _ in damage.read_damaged(io)).items()],
     )
-    yield from _server_families(io, meta, stats)
-
-
-def _server_families(
-    io: RedisIO, meta: Mapping[bytes, bytes], stats: Mapping[bytes, bytes]
-) -> Iterable[Metric]:
-    memory = io.info("memory")
-    yield gauge(
-        "kcm_store_used_memory_bytes",
-        "Memory that the server uses",
-        [],
-        [((), memory.get("used_memory", 0))],
-    )
-    yield gauge(
-        "kcm_store_epoch_start",
-        "First resourceVersion of the present epoch; 0 in the first one",
-        [],
-        [((), int(meta.get(b"epoch_start", 0)))],
-    )
-    yield counter(
-        "kcm_store_emptied",
-        "How often the store was found to have lost all of its data",
-        [],
-        [((), int(stats.get(b"emptied", 0)))],
-    )
+    yield from server_families(io, meta, stats)
 
 
 def _by(names: Sequence[str], numbers: Sequence[Any]) -> list[Sample]:
