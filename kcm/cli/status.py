@@ -5,10 +5,12 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator
 from contextlib import suppress
+from typing import Any
 
 import click
 
 from kcm.cli import evictions
+from kcm.cli.alerts import list_alerts
 from kcm.cli.connect import open_redis
 from kcm.cli.objects.documents import dump
 from kcm.cli.objects.table import TextTable
@@ -32,6 +34,7 @@ def status(form: str | None, watch: bool, every: float) -> None:
 
     \b
     What to look at:
+      ALERT                         docs/debugging.md has a section of this name
       UNKNOWN                       unreachable nodes: kcm nodes list
       DEPTH and OLDEST that grow    too few workers, or a sync that hangs
       FAILING and RETRIES           syncs that fail: kcm events, the worker's log
@@ -43,15 +46,23 @@ def status(form: str | None, watch: bool, every: float) -> None:
     with open_redis() as io, suppress(KeyboardInterrupt):
         while True:
             overview = read_overview(io)
-            text = dump(overview.to_dict(), form) if form else "\n".join(lines(overview))
+            text = dump(_document(overview), form) if form else "\n".join(lines(overview))
             click.echo(_CLEAR + text if watch and not form else text)
             if not watch:
                 return
             time.sleep(every)
 
 
+def _document(overview: Overview) -> dict[str, Any]:
+    alerts = [alert._asdict() for alert in list_alerts(overview)]
+    return {"alerts": alerts, **overview.to_dict()}
+
+
 def lines(overview: Overview) -> Iterator[str]:
     """Yields the lines of the overview's tables."""
+    if alerts := list(list_alerts(overview)):
+        yield from TextTable(["ALERT", "WHAT"]).lines(alerts)
+        yield ""
     if overview.zones:
         yield from _zones(overview)
         yield ""
