@@ -10,6 +10,7 @@ import warnings
 from collections.abc import Collection, Mapping
 from typing import Any
 
+from kcm import errors
 from kcm.options import pools
 from kcm.settings import Settings
 from workers.broker import broker_url
@@ -39,6 +40,22 @@ def find_fault_of_queues(chosen: Collection[str], queues: Collection[str]) -> st
     return f"no queue is called {', '.join(unknown)}: there are {', '.join(sorted(queues))}"
 
 
+def find_fault_of_kubeconfig(place: str) -> str:
+    """Returns why the API server of `--kubeconfig` cannot be used, "" if it can or none is named.
+
+    Nothing is connected, but a credential plugin runs.
+    """
+    if not place:
+        return ""
+    from kcm.store.remote.kubeconfig import connect  # noqa: PLC0415 - its imports take long
+
+    try:
+        connect(place)
+    except errors.ConfigurationError as error:
+        return str(error)
+    return ""
+
+
 def refuse_worker(app: Any, options: Mapping[str, Any]) -> None:
     """Raises SystemExit for a worker that cannot work. Nothing is connected yet.
 
@@ -49,6 +66,9 @@ def refuse_worker(app: Any, options: Mapping[str, Any]) -> None:
     chosen = [*(options.get("queues") or ()), *(options.get("exclude_queues") or ())]
     _end(pools.find_fault(pool) or find_fault_of_queues(chosen, queues))
     refuse_other_brokers()
+    from kcm.options.manager import ManagerOptions  # noqa: PLC0415 - kubelets import this module
+
+    _end(find_fault_of_kubeconfig(ManagerOptions.load().generic.kubeconfig))
 
 
 def refuse_other_brokers() -> None:

@@ -6,6 +6,7 @@ Source: staging/src/k8s.io/client-go/tools/leaderelection/resourcelock/leaselock
 
 from __future__ import annotations
 
+from contextlib import suppress
 from datetime import UTC, datetime
 from typing import Any
 
@@ -106,7 +107,8 @@ class AnnouncedLock:
         """
         began = self._clock.monotonic()
         if record.holder_identity != self.identity():  # before another may take it
-            self._leadership.resign()
+            with suppress(errors.StoreUnavailable):  # no worker can write either, then
+                self._leadership.resign()
         newer = self._lock.update(record, version)
         self._announce(record, began)
         return newer

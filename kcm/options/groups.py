@@ -68,9 +68,24 @@ class GenericOptions(Group):
 
     kubeconfig: str = option(
         "",
-        "Path to kubeconfig file with authorization and master location information. The "
+        "Path to kubeconfig file with authorization and master location information, or "
+        "'in-cluster' for the service account of the pod that it runs in. The "
         "controllers then work on the objects of that API server instead of those in Redis, "
         "which keeps the work queues. Workers and beat need it as well.",
+    )
+    kube_api_qps: float = option(
+        0.0,
+        "QPS to use while talking with the API server that --kubeconfig names, for each client of "
+        "each process. 0 is no limit: the server's own flow control decides.",
+        ge=0,
+    )
+    kube_api_burst: int = option(
+        30, "Burst to use while talking with the API server that --kubeconfig names.", ge=1
+    )
+    use_service_account_credentials: bool = option(
+        False,
+        "If true, use individual service account credentials for each controller on the API server "
+        "that --kubeconfig names.",
     )
 
 

@@ -97,6 +97,47 @@ KNOWN: tuple[KnownController, ...] = (
 
 BY_NAME = {known.name: known for known in KNOWN}
 
+# The service accounts in kube-system of those controllers whose accounts have other names, "" for
+# the identity of the manager itself. Source: the clients that cmd/kube-controller-manager/app
+# builds.
+ACCOUNTS = {
+    "serviceaccount-token-controller": "",
+    "endpoints-controller": "endpoint-controller",
+    "endpointslice-mirroring-controller": "endpointslicemirroring-controller",
+    "replicationcontroller-controller": "replication-controller",
+    "pod-garbage-collector-controller": "pod-garbage-collector",
+    "serviceaccount-controller": "service-account-controller",
+    "garbage-collector-controller": "generic-garbage-collector",
+    "daemonset-controller": "daemon-set-controller",
+    "horizontal-pod-autoscaler-controller": "horizontal-pod-autoscaler",
+    "certificatesigningrequest-signing-controller": "certificate-controller",
+    "certificatesigningrequest-approving-controller": "certificate-controller",
+    "certificatesigningrequest-cleaner-controller": "certificate-controller",
+    "bootstrap-signer-controller": "bootstrap-signer",
+    "token-cleaner-controller": "token-cleaner",
+    "node-ipam-controller": "node-controller",
+    "node-lifecycle-controller": "node-controller",
+    "taint-eviction-controller": "node-controller",
+    "persistentvolume-binder-controller": "persistent-volume-binder",
+    "persistentvolume-attach-detach-controller": "attachdetach-controller",
+    "persistentvolume-expander-controller": "expand-controller",
+    "persistentvolumeclaim-protection-controller": "pvc-protection-controller",
+    "persistentvolume-protection-controller": "pv-protection-controller",
+    "root-ca-certificate-publisher-controller": "root-ca-cert-publisher",
+    "kube-apiserver-serving-clustertrustbundle-publisher-controller": (
+        "kube-apiserver-serving-clustertrustbundle-publisher"
+    ),
+    "legacy-serviceaccount-token-cleaner-controller": "legacy-service-account-token-cleaner",
+    "resourceclaim-controller": "resource-claim-controller",
+    "service-cidr-controller": "service-cidrs-controller",
+}
+
+
+def find_account(controller: str) -> str:
+    """Returns the service account of a controller, "" for one that has the manager's identity."""
+    return ACCOUNTS.get(controller, controller if controller in BY_NAME else "")
+
+
 # By flag, the fields of the configuration whose names are not the flag's in camelCase.
 CONFIG_FIELDS = {
     "disable-attach-detach-reconcile-sync": "disableAttachDetachReconcilerSync",

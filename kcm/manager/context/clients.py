@@ -17,6 +17,7 @@ from kcm.manager.context.admission import find_admission_server
 from kcm.manager.context.discovery import Discovery
 from kcm.manager.context.leading import Leadership
 from kcm.manager.positions import read_positions
+from kcm.options.names import find_account
 from kcm.reconcile.contract import Metrics
 from kcm.redisio import Fence, Links, RedisIO
 from kcm.settings import Settings
@@ -28,6 +29,7 @@ from kcm.store.resource_metrics.usage import UsageBoard
 
 if TYPE_CHECKING:
     from kcm.store.remote.admitted import AdmissionRules
+    from kcm.store.remote.rest import RestClient
     from kcm.store.remote.store import RemoteStore
     from kcm.store.remote.work import WorkState
 
@@ -42,6 +44,20 @@ _ACCOUNT_GROUPS = (
 
 
 ELECTION = "leader-election"  # the identity that writes the Lease
+
+
+@dataclass(frozen=True)
+class RemoteUse:
+    """How the clients use another API server.
+
+    With a deadline (in seconds), they write only while this kcm leads. `qps` and `burst` limit the
+    requests of each. With `accounts`, each controller has the rights of its service account.
+    """
+
+    renew_deadline: float = 0.0
+    qps: float = 0.0
+    burst: int = 30
+    accounts: bool = False
 
 
 @dataclass(frozen=True)
@@ -74,14 +90,9 @@ class ClientBuilder:
         clock: Clock,
         remote: ClusterConnection | None = None,
         shared: Store | None = None,
-        *,
-        renew_deadline: float = 0.0,
+        use: RemoteUse = RemoteUse(),
     ) -> None:
-        """With `shared`, all clients have this store and its connections.
-
-        With a deadline (in seconds), the clients of another API server write only while this kcm
-        leads.
-        """
+        """With `shared`, all clients have this store and its connections."""
         self._shared = shared
         self.scheme = shared.scheme if shared is not None else Scheme()
         self._settings = settings
@@ -90,9 +101,11 @@ class ClientBuilder:
         # the API server with the objects of the controllers, or None for the objects in Redis
         self.remote = remote
         self.leadership: Leadership | None = None
-        if remote is not None and renew_deadline:
+        self._use = use
+        self._root: RestClient | None = None
+        if remote is not None and use.renew_deadline:
             io = RedisIO(settings, name=f"kcm/{ELECTION}-state", links=self._links)
-            self.leadership = Leadership(io, clock, renew_deadline)
+            self.leadership = Leadership(io, clock, use.renew_deadline)
         self._lock = threading.Lock()
         self._clients: dict[str, Client] = {}
         self._connected: list[RemoteStore] = []
@@ -116,24 +129,47 @@ class ClientBuilder:
             return Client(identity, io, store, store, metrics)
         # Imported only when needed, as importing the HTTP client takes 0.1 s.
         from kcm.store.remote.metrics import RemoteMetrics  # noqa: PLC0415
-        from kcm.store.remote.rest import RestClient  # noqa: PLC0415
         from kcm.store.remote.store import RemoteStore  # noqa: PLC0415
 
-        rest = RestClient(self.remote, identity)
+        account = find_account(identity) if self._use.accounts else ""
+        reader = self._open_root() if account else None
+        rest = self._open(self._connect_account(account) if account else self.remote, identity)
         state = _work_state(io)
         if self.leadership is not None and identity != ELECTION:
             state = replace(state, leads=self.leadership.leads)
-        remote = RemoteStore(rest, state, self._clock, scheme=self.scheme)
+        remote = RemoteStore(rest, state, self._clock, reader=reader, scheme=self.scheme)
         return Client(identity, io, store, remote, RemoteMetrics(rest))
+
+    def _open(self, connection: ClusterConnection, identity: str) -> RestClient:
+        from kcm.store.remote.rate import RequestRate  # noqa: PLC0415 - see above
+        from kcm.store.remote.rest import RestClient  # noqa: PLC0415 - see above
+
+        rate = RequestRate(self._use.qps, self._use.burst, self._clock)
+        return RestClient(connection, identity, rate=rate, clock=self._clock)
+
+    def _open_root(self) -> RestClient:
+        """Returns the client that asks for tokens, and reads what controllers may not."""
+        assert self.remote is not None  # only for another API server
+        if self._root is None:
+            self._root = self._open(self.remote, "controller-manager")
+        return self._root
+
+    def _connect_account(self, account: str) -> ClusterConnection:
+        """Returns the connection of a service account, whose token is asked for."""
+        from kcm.store.remote.accounts import request_token  # noqa: PLC0415 - see above
+        from kcm.store.remote.credentials import Credential  # noqa: PLC0415 - see above
+
+        assert self.remote is not None  # only for another API server
+        read = partial(request_token, self._open_root(), "kube-system", account)
+        return self.remote.identify(Credential(read, self._clock))
 
     def discovery(self) -> Discovery:
         """Returns the discovery of the kinds that controllers may work on."""
         if self.remote is None:
             return Discovery(self.scheme)
         from kcm.store.remote.kinds import RemoteKinds  # noqa: PLC0415 - see above
-        from kcm.store.remote.rest import RestClient  # noqa: PLC0415 - see above
 
-        rest = RestClient(self.remote, "controller-discovery")
+        rest = self._open(self.remote, "controller-discovery")
         return Discovery(self.scheme, RemoteKinds(rest, self.scheme).refresh)
 
     def admitted(self, client: Client, rules: AdmissionRules) -> ObjectStore:
@@ -173,6 +209,8 @@ class ClientBuilder:
                 remote.close()
             if self.leadership is not None:
                 self.leadership.close()
+            if self._root is not None:
+                self._root.close()
 
 
 def _work_state(io: RedisIO) -> WorkState:

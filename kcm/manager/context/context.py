@@ -14,7 +14,6 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from functools import partial
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import structlog
@@ -32,7 +31,7 @@ from kcm.informers.source import LevelSource, ListerWatcher
 from kcm.interpreter import tune
 from kcm.loops import Host, Loop, ThreadHost, contain
 from kcm.manager.context.admission import NOBODY, CachedAdmissionRules
-from kcm.manager.context.clients import Client, ClientBuilder
+from kcm.manager.context.clients import Client, ClientBuilder, RemoteUse
 from kcm.manager.context.discovery import Discovery
 from kcm.manager.context.observing import CountingObserver
 from kcm.manager.context.selection import Selection, select
@@ -53,7 +52,7 @@ from kcm.settings import Settings
 from kcm.store import Store
 from kcm.store.definitions import Definitions
 from kcm.store.objects import ObjectStore
-from kcm.store.remote.kubeconfig import load as load_kubeconfig
+from kcm.store.remote.kubeconfig import connect
 
 if TYPE_CHECKING:
     from kcm.store.remote.store import RemoteStore
@@ -294,13 +293,19 @@ def build_context(
 def _build_clients(
     settings: Settings, options: ManagerOptions, clock: Clock, embedding: Embedding | None
 ) -> ClientBuilder:
-    kubeconfig, election = options.generic.kubeconfig, options.leader_election
+    generic, election = options.generic, options.leader_election
+    use = RemoteUse(
+        election.renew_deadline.total_seconds() if election.leader_elect else 0.0,
+        generic.kube_api_qps,
+        generic.kube_api_burst,
+        generic.use_service_account_credentials,
+    )
     return ClientBuilder(
         settings,
         clock,
-        load_kubeconfig(Path(kubeconfig)) if kubeconfig else None,
+        connect(generic.kubeconfig) if generic.kubeconfig else None,
         embedding.store if embedding is not None else None,
-        renew_deadline=election.renew_deadline.total_seconds() if election.leader_elect else 0.0,
+        use,
     )
 
 

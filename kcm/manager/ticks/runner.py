@@ -86,7 +86,10 @@ class TickRunner:
             yield Loop(name, every, partial(_housekeeping, work))
 
     def _controller_pass(self, controller: Controller, tick: Tick) -> Pass:
-        carrier = self._context.carrier(controller, self._client)
+        # With another API server, a controller may have an identity of its own.
+        clients = self._context.clients
+        client = self._client if clients.remote is None else clients.client(controller.name)
+        carrier = self._context.carrier(controller, client)
 
         def run(begun: PassInput) -> PassResult:
             context = self._context

@@ -28,6 +28,8 @@ MERGE_PATCH = "application/merge-patch+json"
 # The kinds that upstream's roles let controllers patch, and mostly not update. Most other kinds
 # they may only update.
 _PATCHED = frozenset({"pods", "nodes"})
+# Of these, the metadata.
+_PATCHED_METADATA = frozenset({"secrets"})
 # What only the server writes. Controllers derive the new object from an old one, which may be older
 # than the object that is changed.
 _SERVERS_METADATA = (
@@ -63,9 +65,15 @@ class Change:
         pins = {"metadata": {name: value for name, value in pinned.items() if value}}
         if self.subresource == Subresource.SCALE:
             return "PUT", JSON, merge_patch(_scale_body(self.new), pins)
-        if self.old.resource.name in _PATCHED or self.old.metadata_only:
+        if self._is_patched():
             return "PATCH", MERGE_PATCH, merge_patch(self.patch, pins)
         return "PUT", JSON, merge_patch(merge_patch(codec.to_dict(self.old), self.patch), pins)
+
+    def _is_patched(self) -> bool:
+        name = self.old.resource.name
+        if name in _PATCHED_METADATA:
+            return self.patch.keys() == {"metadata"}
+        return name in _PATCHED or self.old.metadata_only
 
 
 def find_change(new: KubeObject, old: KubeObject, subresource: Subresource) -> Change | None:

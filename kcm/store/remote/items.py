@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass
+from typing import Any
 
 from kcm import errors
-from kcm.apimachinery.meta_v1 import Kind_co
+from kcm.api import codec
+from kcm.api.partial import PartialObjectMetadata, decode_partial
+from kcm.api.scheme import Resource
+from kcm.apimachinery.meta_v1 import Kind, Kind_co
 from kcm.store.options import DeleteOptions
 from kcm.store.remote.differences import Change
 from kcm.store.writes.guards import (
@@ -83,3 +88,15 @@ def status_of(error: errors.ApiError) -> WriteStatus:
 def can_check(guard: Guard) -> bool:
     """Reports whether a guard can be checked over REST."""
     return isinstance(guard, TokenAvailable | Exists | Absent | Indexed)
+
+
+def decode_object(data: bytes | dict[str, Any], resource: Resource[Kind]) -> Kind:
+    """Returns an object of the other server, with the fields that kcm does not know.
+
+    That server may be of a later version, and a PUT must not take its fields away.
+    """
+    if issubclass(resource.model, PartialObjectMetadata):
+        raw = data if isinstance(data, bytes) else json.dumps(data).encode()
+        head = {"kind": resource.kind, "api_version": resource.api_version}
+        return decode_partial(raw, resource.model).replace(**head)
+    return codec.decode(data, resource, keep_unknown=True)

@@ -1,20 +1,23 @@
-"""Reads a kubeconfig: the address of an API server, how to verify it, and the credentials.
+"""Reads how to connect to an API server: a kubeconfig, or what every pod of a cluster has.
 
-It supports what `kcm up`, kubeadm, kind and k3s write: certificates and keys inline or in files,
-bearer tokens inline or in a file. A user with a credential plugin (`exec`, `auth-provider`) or a
-password is an error.
+A kubeconfig has certificates and keys inline or in files, bearer tokens inline or in a file, and
+credential plugins (`exec`). A user with `auth-provider` or a password is an error. Files and
+plugins are read again, see `kcm.store.remote.credentials`.
 
-Source: staging/src/k8s.io/client-go/tools/clientcmd/api/v1/types.go, Kubernetes 1.33.
+Source: staging/src/k8s.io/client-go/tools/clientcmd/api/v1/types.go and rest/config.go
+(InClusterConfig), Kubernetes 1.36.
 """
 
 from __future__ import annotations
 
 import base64
 import binascii
+import os
 import re
 import ssl
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -23,17 +26,36 @@ import yaml
 from kcm import errors
 from kcm.http.faults import CallFailed
 from kcm.http.trust import Trust, build_context
+from kcm.store.remote.credentials import (
+    ANONYMOUS,
+    FILES_AGAIN,
+    FOREVER,
+    Credential,
+    Identity,
+    run_plugin,
+)
 
+IN_CLUSTER = "in-cluster"  # in place of a path: the account of the pod that kcm runs in
+ACCOUNT_FOLDER = Path("/var/run/secrets/kubernetes.io/serviceaccount")
 _TOKEN = re.compile(r"[\x21-\x7e]*")
+_FILES = frozenset({"tokenFile", "client-certificate", "client-key"})
 
 
 @dataclass(frozen=True)
 class ClusterConnection:
-    """How to connect to an API server. `trust` is None for plain HTTP."""
+    """How to connect to an API server. `authority` verifies it, and is None for plain HTTP."""
 
     server: str
-    trust: ssl.SSLContext | None
-    token: str = field(default="", repr=False)
+    authority: Trust | None = None
+    credential: Credential = field(default=ANONYMOUS, repr=False)
+    trust: ssl.SSLContext | None = field(init=False, default=None)
+
+    def __post_init__(self) -> None:
+        """Raises CallFailed for certificates that are unusable, and what the credential raises."""
+        if self.authority is not None:
+            known, shown = self.authority, self.credential.current().certificate
+            context = build_context(Trust(known.authority, shown, known.insecure))
+            object.__setattr__(self, "trust", context)
 
     def use_certificate(self, pem: Path) -> None:
         """Presents another client certificate on new connections. The file has its key, too.
@@ -42,6 +64,39 @@ class ClusterConnection:
         """
         if self.trust is not None:
             self.trust.load_cert_chain(pem)
+
+    def identify(self, credential: Credential) -> ClusterConnection:
+        """Returns a connection to the same server with another identity, and nothing of this one's.
+
+        Raises what the credential raises.
+        """
+        return ClusterConnection(self.server, self.authority, credential)
+
+
+def connect(place: str) -> ClusterConnection:
+    """Returns the connection of a kubeconfig, or of the pod that kcm runs in for `in-cluster`.
+
+    Raises: ConfigurationError.
+    """
+    return load_in_cluster(os.environ) if place == IN_CLUSTER else load(Path(place))
+
+
+def load_in_cluster(environ: Mapping[str, str], folder: Path = ACCOUNT_FOLDER) -> ClusterConnection:
+    """Returns the connection with the service account of the pod. Raises: ConfigurationError."""
+    host, port = environ.get("KUBERNETES_SERVICE_HOST"), environ.get("KUBERNETES_SERVICE_PORT")
+    if not host or not port:
+        raise errors.ConfigurationError(
+            "unable to load in-cluster configuration, KUBERNETES_SERVICE_HOST and "
+            "KUBERNETES_SERVICE_PORT must be defined"
+        )
+    cluster = {
+        "server": f"https://[{host}]:{port}" if ":" in host else f"https://{host}:{port}",
+        "certificate-authority": "ca.crt",
+    }
+    try:
+        return EntryReader(folder).connection(cluster, {"tokenFile": "token"})
+    except (errors.ConfigurationError, CallFailed, OSError) as error:
+        raise errors.ConfigurationError(f"in-cluster configuration: {error}") from error
 
 
 def load(path: Path, context: str = "") -> ClusterConnection:
@@ -82,23 +137,30 @@ class EntryReader:
         server = cluster.get("server", "")
         if not server:
             raise errors.ConfigurationError("the cluster has no server")
-        for plugin in ("exec", "auth-provider", "username"):
+        for plugin in ("auth-provider", "username"):
             if plugin in user:
                 raise errors.ConfigurationError(
-                    f"the user has {plugin}, which kcm does not support: use a token or a "
-                    "client certificate"
+                    f"the user has {plugin}, which kcm does not support: use a token, a client "
+                    "certificate or a credential plugin (exec)"
                 )
-        trust = self._trust(cluster, user) if server.startswith("https:") else None
-        return ClusterConnection(server.rstrip("/"), trust, self.token(user))
+        authority = None
+        if server.startswith("https:"):
+            insecure = bool(cluster.get("insecure-skip-tls-verify"))
+            data = self.data(cluster, "certificate-authority")
+            authority = Trust(data, insecure=insecure)
+        credential = Credential(partial(self.identify, user, cluster))
+        credential.current()
+        return ClusterConnection(server.rstrip("/"), authority, credential)
 
-    def _trust(self, cluster: Mapping[str, Any], user: Mapping[str, Any]) -> ssl.SSLContext:
+    def identify(self, user: Mapping[str, Any], cluster: Mapping[str, Any]) -> Identity:
+        """Returns who a user is now. Raises ConfigurationError and OSError."""
+        plugin = user.get("exec")
+        if plugin:
+            return run_plugin(plugin, self.folder, cluster)
         certificate, key = self.data(user, "client-certificate"), self.data(user, "client-key")
-        trust = Trust(
-            self.data(cluster, "certificate-authority"),
-            certificate + b"\n" + key if certificate and key else b"",
-            bool(cluster.get("insecure-skip-tls-verify")),
-        )
-        return build_context(trust)
+        pem = certificate + b"\n" + key if certificate and key else b""
+        good_for = FILES_AGAIN if _FILES & user.keys() else FOREVER
+        return Identity(self.token(user), pem, good_for)
 
     def data(self, entry: Mapping[str, Any], name: str) -> bytes:
         """Returns bytes that are in the entry in base64, or in a file that it names."""

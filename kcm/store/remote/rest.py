@@ -7,23 +7,30 @@ from __future__ import annotations
 
 import json
 import socket
+import tempfile
 import threading
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from http import HTTPStatus
+from pathlib import Path
 from typing import Any
 
 import httpx
 
 from kcm import __version__, errors
 from kcm.api.scheme import Resource
+from kcm.clock import Clock, RealClock
 from kcm.http.blocking import ClientOptions, describe, limit, open_client
 from kcm.store.remote.kubeconfig import ClusterConnection
+from kcm.store.remote.rate import RequestRate
 
 JSON = "application/json"
 # The form in which lists and watches have nothing but metadata.
 METADATA_LIST = f"{JSON};as=PartialObjectMetadataList;g=meta.k8s.io;v=v1"
 METADATA = f"{JSON};as=PartialObjectMetadata;g=meta.k8s.io;v=v1"
+MOST_PATIENCE = 10.0  # seconds that a request waits in all for a server that asks for it
+SHORTEST_WAIT = 0.1  # seconds, if the server says 0
 TIMEOUT = 30.0  # seconds for a request; watches wait longer between events
 # Probes of an idle watch: the connection to a host that is gone ends after about a minute.
 _KEEP_ALIVE = (("TCP_KEEPIDLE", 30), ("TCP_KEEPINTVL", 10), ("TCP_KEEPCNT", 3))
@@ -98,9 +105,16 @@ class RestClient:
         connection: ClusterConnection,
         agent: str = "kcm",
         headers: Sequence[tuple[str, str]] = (),
+        *,
+        rate: RequestRate | None = None,
+        clock: Clock | None = None,
     ) -> None:
-        """`headers` are further headers of each request."""
+        """`headers` are further headers of each request, and `rate` limits requests."""
         self._headers = list(headers)
+        self._clock = clock or RealClock()
+        self._rate = rate or RequestRate(0, 0, self._clock)
+        self._closed = threading.Event()
+        self._shown = connection.credential.current().certificate
         self._base = connection.server
         self._connection = connection
         self._agent = agent
@@ -110,8 +124,6 @@ class RestClient:
     def _open(self) -> httpx.Client:
         connection = self._connection
         headers = [("user-agent", f"{self._agent}/{__version__}")]
-        if connection.token:
-            headers.append(("authorization", f"Bearer {connection.token}"))
         return open_client(
             ClientOptions(
                 TIMEOUT,
@@ -152,8 +164,25 @@ class RestClient:
             if last:
                 pool.http.close()
 
+    def _identify(self, accept: str) -> dict[str, str]:
+        """Returns the headers that say who asks, and what for.
+
+        A certificate that has changed is presented on new connections.
+        """
+        identity = self._connection.credential.current()
+        if identity.certificate != self._shown:
+            self._shown = identity.certificate
+            with tempfile.NamedTemporaryFile(prefix="kcm-") as file:  # ssl reads keys from files
+                file.write(identity.certificate)
+                file.flush()
+                self._connection.use_certificate(Path(file.name))
+            self.reconnect()
+        bearer = {"authorization": f"Bearer {identity.token}"} if identity.token else {}
+        return {"accept": accept, **bearer}
+
     def close(self) -> None:
         """Closes all connections. Open watches end with an error."""
+        self._closed.set()
         self._pool.http.close()
 
     def request(
@@ -166,22 +195,48 @@ class RestClient:
         content_type: str = JSON,
         accept: str = JSON,
     ) -> bytes:
-        """Sends a request and returns the body of the response. Raises: ApiError, Temporary."""
-        try:
-            content = None if body is None else json.dumps(body).encode()
-            with self._use() as http:
-                response = http.request(
-                    method,
-                    self._base + path,
-                    params=params,
-                    content=content,
-                    headers={"content-type": content_type, "accept": accept},
-                )
-        except httpx.HTTPError as error:
-            raise _unreachable(self._base, error) from error
+        """Sends a request and returns the body of the response. Raises: ApiError, Temporary.
+
+        When the server says when to try again (429, or 5xx with Retry-After), it is tried again
+        then, for up to MOST_PATIENCE seconds. After a 401, it is tried once with credentials that
+        were read anew.
+        """
+        request = httpx.Request(
+            method,
+            self._base + path,
+            params=params,
+            content=None if body is None else json.dumps(body).encode(),
+            headers={"content-type": content_type},
+        )
+        patience, read_anew = MOST_PATIENCE, False
+        while True:
+            self._clock.wait(self._closed, self._rate.reserve())
+            response = self._send(request, accept)
+            later = _seconds_to_wait(response)
+            if response.status_code == HTTPStatus.UNAUTHORIZED and not read_anew:
+                read_anew = True
+                self._connection.credential.drop()
+            elif later is None or later > patience or self._closed.is_set():
+                break
+            else:
+                patience -= max(later, SHORTEST_WAIT)
+                self._clock.wait(self._closed, max(later, SHORTEST_WAIT))
         if response.status_code >= 400:
             raise error_of(response.status_code, response.content)
         return response.content
+
+    def _send(self, request: httpx.Request, accept: str) -> httpx.Response:
+        try:
+            headers = self._identify(accept)
+            with self._use() as http:
+                return http.request(
+                    request.method,
+                    request.url,
+                    content=request.content,
+                    headers={**request.headers, **headers},
+                )
+        except httpx.HTTPError as error:
+            raise _unreachable(self._base, error) from error
 
     @contextmanager
     def lines(
@@ -200,7 +255,7 @@ class RestClient:
                     self._base + path,
                     params=params,
                     timeout=timeout,
-                    headers={"accept": accept},
+                    headers=self._identify(accept),
                 ) as response,
             ):
                 if response.status_code >= 400:
@@ -210,6 +265,14 @@ class RestClient:
             raise _unreachable(self._base, error) from error
 
 
+def _seconds_to_wait(response: httpx.Response) -> float | None:
+    """Returns after how many seconds the server wants to be asked again, None if it does not."""
+    text = response.headers.get("retry-after", "")
+    if response.status_code not in _BUSY or not text.isdecimal():
+        return None
+    return float(text)
+
+
 def path_of(resource: Resource, namespace: str = "", name: str = "", subresource: str = "") -> str:
     """Returns the path of a collection, an object or a subresource."""
     root = f"/apis/{resource.api_version}" if resource.group else f"/api/{resource.version}"
@@ -217,6 +280,12 @@ def path_of(resource: Resource, namespace: str = "", name: str = "", subresource
     return "/".join(
         part for part in (f"{root}{within}/{resource.plural}", name, subresource) if part
     )
+
+
+def path_of_key(resource: Resource, key: str, subresource: str = "") -> str:
+    """Returns the path of the object under a key, or of a subresource of it."""
+    namespace, _, name = key.rpartition("/")
+    return path_of(resource, namespace, name, subresource)
 
 
 def error_of(code: int, body: bytes) -> errors.KcmError:

@@ -6,9 +6,8 @@ is replaced:
 - The last write of a kind is not known. Syncs wait until their caches have the changes that
   woke them, whose positions are in Redis, and those that they expect of earlier syncs
   (kcm/reconcile/consistency.py).
-- A guard cannot be part of the write. It is a live read just before it, as upstream's
-  controllers do, so it may no longer hold in the moment of the write.
-- A fence cannot be part of the write either. It is checked in Redis just before the write.
+- A guard cannot be part of the write. It is a live read just before it, as upstream's controllers
+  do, so it may no longer hold in the moment of the write. Nor can a fence: it is checked in Redis.
 - Defaulting and validation are done by the server. An update sends what the controller changed, and
   nothing else (kcm/store/remote/differences.py).
 
@@ -27,7 +26,7 @@ from typing import Any
 
 from kcm import errors
 from kcm.api import codec
-from kcm.api.partial import PartialObjectMetadata, decode_partial, derive_model
+from kcm.api.partial import decode_partial, derive_model
 from kcm.api.scheme import Resource, Scheme
 from kcm.apimachinery import names
 from kcm.apimachinery.meta_v1 import Kind, KubeObject
@@ -37,7 +36,14 @@ from kcm.store.indexes import index_entries
 from kcm.store.options import DeleteOptions, Subresource
 from kcm.store.reader import PRESENT, FullList, encode_continue
 from kcm.store.remote.differences import find_change
-from kcm.store.remote.items import PINNED, RemoteItem, RemoteResult, delete_body, status_of
+from kcm.store.remote.items import (
+    PINNED,
+    RemoteItem,
+    RemoteResult,
+    decode_object,
+    delete_body,
+    status_of,
+)
 from kcm.store.remote.rest import (
     JSON,
     METADATA,
@@ -45,6 +51,7 @@ from kcm.store.remote.rest import (
     RestClient,
     ServerBusy,
     path_of,
+    path_of_key,
 )
 from kcm.store.remote.streams import RemoteWatches
 from kcm.store.remote.work import WorkState
@@ -80,19 +87,21 @@ class RemoteStore:
         client: RestClient,
         work: WorkState,
         clock: Clock | None = None,
-        rng: random.Random | None = None,
         *,
+        reader: RestClient | None = None,
         field_selectors: Mapping[str, str] | None = None,
         scheme: Scheme | None = None,
     ) -> None:
         """`field_selectors` restrict lists and watches of kinds, by the resource's name. Without a
-        scheme, the store has the built-in kinds.
+        scheme, the store has the built-in kinds. A `reader` reads in place of `client`: it may list
+        what the client, which is a controller with few rights, may not get.
         """
         self.scheme = scheme or Scheme()
         self._selectors = dict(field_selectors or {})
         self._client = client
         self._work = work
-        self._rng = rng or random.Random()
+        self._reader = reader
+        self._rng = random.Random()
         self._streams = RemoteWatches(client, clock or RealClock(), self._selectors)
         self._pool = ThreadPoolExecutor(PARALLEL, thread_name_prefix="kcm-remote")
 
@@ -111,8 +120,24 @@ class RemoteStore:
 
     def get(self, resource: Resource[Kind], key: str) -> Kind:
         """Returns the object under `key`. Raises: NotFound, StoreUnavailable."""
+        if self._reader is not None:
+            return self._list_one(self._reader, resource, key)
         accept = METADATA if resource.model.metadata_only else JSON
-        return _decode(self._client.request("GET", _path(resource, key), accept=accept), resource)
+        return decode_object(
+            self._client.request("GET", path_of_key(resource, key), accept=accept), resource
+        )
+
+    def _list_one(self, reader: RestClient, resource: Resource[Kind], key: str) -> Kind:
+        namespace, _, name = key.rpartition("/")
+        accept = METADATA_LIST if resource.model.metadata_only else JSON
+        params = {"fieldSelector": f"metadata.name={name}"}
+        page = json.loads(
+            reader.request("GET", path_of(resource, namespace), params=params, accept=accept)
+        )
+        whole = {"apiVersion": resource.api_version, "kind": resource.kind}
+        for item in page["items"] or ():
+            return decode_object(item | whole, resource)
+        raise errors.NotFound.of(resource.name, name)
 
     def get_all(self, wanted: Sequence[tuple[Resource[Kind], str]]) -> Sequence[Kind | None]:
         """Returns the objects under pairs of resource and key, None for those that are missing."""
@@ -152,7 +177,7 @@ class RemoteStore:
             params["continue"] = encode_continue(after, PRESENT)
         page = json.loads(self._client.request("GET", path_of(resource, ""), params=params))
         whole = {"apiVersion": resource.api_version, "kind": resource.kind}
-        return [_decode(item | whole, resource) for item in page["items"] or ()]
+        return [decode_object(item | whole, resource) for item in page["items"] or ()]
 
     def list_indexed(self, resource: Resource[Kind], entry: str) -> FullList[Kind]:
         """Returns the objects of the kind that have the index entry. It lists all of them."""
@@ -180,7 +205,7 @@ class RemoteStore:
         whole = {"apiVersion": resource.api_version, "kind": resource.kind}
         while True:
             for item in page["items"] or ():
-                yield _decode(item | whole, resource)
+                yield decode_object(item | whole, resource)
             token = page["metadata"].get("continue")
             if not token:
                 return
@@ -293,7 +318,7 @@ class RemoteStore:
                 raise
             for obj in self._list_metadata(resource, namespace):
                 with suppress(errors.NotFound):
-                    self._client.request("DELETE", _path(resource, obj.key), body=body)
+                    self._client.request("DELETE", path_of_key(resource, obj.key), body=body)
 
     def _list_metadata(self, resource: Resource, namespace: str) -> Iterator[KubeObject]:
         path, model = path_of(resource, namespace), derive_model(resource)
@@ -342,7 +367,7 @@ class RemoteStore:
 
     def _request(self, item: RemoteItem[Kind]) -> Kind:
         resource, obj = item.resource, item.obj
-        path = _path(resource, obj.key)
+        path = path_of_key(resource, obj.key)
         match item.op:
             case "create":
                 collection = path_of(resource, obj.namespace or "")
@@ -350,14 +375,14 @@ class RemoteStore:
             case "update":
                 assert item.change is not None  # every update has one
                 method, content_type, body = item.change.request()
-                part = _path(resource, obj.key, item.change.subresource)
+                part = path_of_key(resource, obj.key, item.change.subresource)
                 response = self._client.request(method, part, body=body, content_type=content_type)
             case "delete":
                 response = self._client.request("DELETE", path, body=delete_body(item))
         body = json.loads(response)
         if body.get("kind") in ("Status", "Scale"):
             return obj
-        return _decode(body, item.resource)
+        return decode_object(body, item.resource)
 
     def _holds_now(self, guard: Guard) -> bool:
         """Reports whether the guard holds in this moment.
@@ -373,20 +398,3 @@ class RemoteStore:
             case Exists() | Absent() | Indexed():
                 return guard.holds_for(self.find(self.scheme.by_name(guard.resource), guard.key))
         raise errors.ConfigurationError(f"guard {guard} cannot be checked over REST")
-
-
-def _decode(data: bytes | dict[str, Any], resource: Resource[Kind]) -> Kind:
-    """Returns an object of the other server, with the fields that kcm does not know.
-
-    That server may be of a later version, and a PUT must not take its fields away.
-    """
-    if issubclass(resource.model, PartialObjectMetadata):
-        raw = data if isinstance(data, bytes) else json.dumps(data).encode()
-        head = {"kind": resource.kind, "api_version": resource.api_version}
-        return decode_partial(raw, resource.model).replace(**head)
-    return codec.decode(data, resource, keep_unknown=True)
-
-
-def _path(resource: Resource, key: str, subresource: str = "") -> str:
-    namespace, _, name = key.rpartition("/")
-    return path_of(resource, namespace, name, subresource)

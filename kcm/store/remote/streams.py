@@ -148,7 +148,8 @@ class _RemoteWatch:
                     self._require_position()
                 self._watch()
                 was_away = False
-            except errors.Gone:
+            except (errors.Gone, errors.NotFound):
+                # The list of a kind that is not served fails, which waits for longer.
                 with self._changed:
                     self.gone = True
                     self._changed.notify_all()

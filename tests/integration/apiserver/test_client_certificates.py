@@ -14,6 +14,7 @@ from pathlib import Path
 import httpx
 import pytest
 
+from kcm.http.trust import Trust
 from kcm.redisio.embedded import EmbeddedServer
 from kcm.store.remote.kubeconfig import ClusterConnection
 from kcm.store.remote.rest import RestClient
@@ -122,7 +123,7 @@ def test_a_client_that_reconnects_presents_its_newest_certificate(
         path.write_bytes(b"".join(Path(file).read_bytes() for file in authority.client(user)))
         return path
 
-    trust = ssl.create_default_context(cafile=str(api.kubeconfig.with_name("apiserver.crt")))
+    trust = Trust(api.kubeconfig.with_name("apiserver.crt").read_bytes())
     connection = ClusterConnection(api.url, trust)
     connection.use_certificate(pem("first"))
     client = RestClient(connection, "test")
@@ -145,7 +146,7 @@ def test_a_watch_goes_on_when_its_client_reconnects(
     path = tmp_path / "root.pem"
     files = authority.client("watcher", "system:masters")
     path.write_bytes(b"".join(Path(file).read_bytes() for file in files))
-    trust = ssl.create_default_context(cafile=str(api.kubeconfig.with_name("apiserver.crt")))
+    trust = Trust(api.kubeconfig.with_name("apiserver.crt").read_bytes())
     connection = ClusterConnection(api.url, trust)
     connection.use_certificate(path)
     client = RestClient(connection, "test")

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from kcm.settings import Settings
-from workers.refusals import find_fault_of_broker, find_fault_of_queues
+from workers.refusals import find_fault_of_broker, find_fault_of_kubeconfig, find_fault_of_queues
 
 CELERY = [sys.executable, "-m", "celery", "-A", "workers"]
 WORKER = [*CELERY, "worker"]
@@ -53,3 +53,14 @@ def test_a_worker_that_cannot_work_does_not_start(
     assert done.returncode != 0
     assert words in done.stderr
     assert "Traceback" not in done.stderr
+
+
+def test_a_kubeconfig_that_cannot_be_used_is_refused_with_the_reason(tmp_path: Path) -> None:
+    assert not find_fault_of_kubeconfig("")
+    assert "none" in find_fault_of_kubeconfig(str(tmp_path / "none"))
+    environment = {**os.environ, "KCM_KUBECONFIG": str(tmp_path / "none")}
+    ended = subprocess.run(
+        WORKER, env=environment, capture_output=True, text=True, timeout=60, check=False
+    )
+    assert ended.returncode == 1
+    assert f"Error: kubeconfig {tmp_path / 'none'}" in ended.stderr
