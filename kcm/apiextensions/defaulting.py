@@ -1,8 +1,9 @@
-"""Fills in the defaults of schemas. Nulls that the schema does not allow are removed first.
+"""Fills in the defaults of schemas. Nulls that the schema does not allow get the default, too, or
+go if there is none; in lists they stay.
 
 Values are not changed in place. A value that needs no defaults is returned as it is.
 
-Source: staging/src/k8s.io/apiextensions-apiserver/pkg/apiserver/schema/defaulting, Kubernetes 1.33.
+Source: staging/src/k8s.io/apiextensions-apiserver/pkg/apiserver/schema/defaulting, Kubernetes 1.36.
 """
 
 from __future__ import annotations
@@ -20,19 +21,26 @@ def default(value: Any, schema: StructuralSchema | None) -> Any:
     if isinstance(value, dict):
         return _map(value, schema)
     if isinstance(value, list) and schema.items is not None:
-        items = [default(item, schema.items) for item in value]
+        items = [_replace_null(item, schema.items) for item in value]
         changed = any(new is not old for new, old in zip(items, value, strict=True))
         return items if changed else value
     return value
+
+
+def _replace_null(value: Any, schema: StructuralSchema | None) -> Any:
+    """Returns a value with the defaults of its schema; for a null that may not be, the default."""
+    if value is None and schema is not None and not schema.nullable:
+        return None if schema.default is MISSING else default(copy.deepcopy(schema.default), schema)
+    return default(value, schema)
 
 
 def _map(value: dict[str, Any], schema: StructuralSchema) -> dict[str, Any]:
     completed: dict[str, Any] = {}
     for name, inner in value.items():
         known = schema.field(name)
-        if inner is None and known is not None and not known.nullable:
+        if inner is None and known is not None and not known.nullable and known.default is MISSING:
             continue
-        completed[name] = default(inner, known)
+        completed[name] = _replace_null(inner, known)
     for name, known in schema.properties.items():
         if known.default is not MISSING and name not in completed:
             completed[name] = default(copy.deepcopy(known.default), known)

@@ -8,7 +8,14 @@ from kcm.api.custom.structural_schema import parse
 from kcm.apiextensions import pruning
 from tests.unit.apiextensions.samples import TEXT, schema, struct
 
-LOOSE = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
+ANY = {"x-kubernetes-preserve-unknown-fields": True}
+LOOSE = {"type": "object", **ANY}
+EMBEDDED = {"x-kubernetes-embedded-resource": True}
+
+
+def list_of(items: dict[str, Any]) -> dict[str, Any]:
+    return {"type": "array", "items": items}
+
 
 CASES: list[tuple[str, dict[str, Any], dict[str, Any], dict[str, Any], list[str]]] = [
     ("known fields stay", struct(a=TEXT), {"a": "x"}, {"a": "x"}, []),
@@ -46,6 +53,69 @@ CASES: list[tuple[str, dict[str, Any], dict[str, Any], dict[str, Any], list[str]
         {"a": {"b": {"d": 1}, "e": 2}},
         {"a": {"b": {}, "e": 2}},
         ["a.b.d"],
+    ),
+    # After TestPrune in pkg/apiserver/schema/pruning/algorithm_test.go.
+    (
+        "lists of objects",
+        struct(a=list_of(struct(a=TEXT, c=TEXT))),
+        {"a": [{"a": 1}, {"b": 1}, {"a": 1, "b": 2, "c": 3}]},
+        {"a": [{"a": 1}, {}, {"a": 1, "c": 3}]},
+        ["a[1].b", "a[2].b"],
+    ),
+    (
+        "what is kept in one object says nothing about those below it",
+        LOOSE | {
+            "properties": {
+                "pruning": struct(preserving=LOOSE, pruning=struct()),
+                "preserving": LOOSE | {
+                    "properties": {"preserving": LOOSE, "any": ANY, "pruning": struct()}
+                },
+            }
+        },
+        {
+            "unknown": {"more": 1},
+            "pruning": {"unknown": 1, "apiVersion": "a", "pruning": {"unknown": 1},
+                        "preserving": {"unknown": 1}},
+            "preserving": {"unknown": {"more": 1}, "pruning": {"unknown": 1},
+                           "preserving": {"unknown": 1}, "any": [{"a": 1}]},
+        },
+        {
+            "unknown": {"more": 1},
+            "pruning": {"pruning": {}, "preserving": {"unknown": 1}},
+            "preserving": {"unknown": {"more": 1}, "pruning": {}, "preserving": {"unknown": 1},
+                           "any": [{"a": 1}]},
+        },
+        ["pruning.unknown", "pruning.apiVersion", "pruning.pruning.unknown",
+         "preserving.pruning.unknown"],
+    ),
+    (
+        "a map that preserves does not do so for its values",
+        struct(a=LOOSE | {"additionalProperties": struct(known=struct())}),
+        {"a": {"foo": {"known": {"unknown": 1}, "unknown": 1}}},
+        {"a": {"foo": {"known": {}}}},
+        ["a.foo.known.unknown", "a.foo.unknown"],
+    ),
+    (
+        "values of maps with a scalar type have no fields",
+        struct(a=TEXT, c={"type": "object", "additionalProperties": {"type": "integer"}}),
+        {"a": 1, "b": 1, "c": {"a": 1, "b": 2, "c": {"a": 1}}},
+        {"a": 1, "c": {"a": 1, "b": 2, "c": {}}},
+        ["b", "c.c.a"],
+    ),
+    (
+        "an object within an object within",
+        struct(a=EMBEDDED | struct(spec=struct(b=EMBEDDED | struct(spec=struct())))),
+        {"a": {"kind": "A", "unknown": 1,
+               "spec": {"unknown": 1, "b": {"kind": "B", "unknown": 1, "spec": {"unknown": 1}}}}},
+        {"a": {"kind": "A", "spec": {"b": {"kind": "B", "spec": {}}}}},
+        ["a.unknown", "a.spec.unknown", "a.spec.b.unknown", "a.spec.b.spec.unknown"],
+    ),
+    (
+        "an object within that preserves",
+        struct(a=EMBEDDED | LOOSE),
+        {"a": {"kind": "A", "unknown": 1, "spec": {"unknown": 1}}},
+        {"a": {"kind": "A", "unknown": 1, "spec": {"unknown": 1}}},
+        [],
     ),
     (
         "an object within keeps its metadata",
