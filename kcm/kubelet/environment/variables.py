@@ -29,13 +29,19 @@ from kcm.api.core_v1.environment import (
     ConfigMapKeySelector,
     EnvFromSource,
     EnvVarSource,
+    FileKeySelector,
     ResourceFieldSelector,
     SecretKeySelector,
 )
 from kcm.apimachinery.quantity import Quantity, ResourceList
 from kcm.errors import ContainerConfigError
+from kcm.kubelet.environment.env_files import find_value
 from kcm.kubelet.environment.expansion import expand
 from kcm.kubelet.environment.services import service_variables
+
+ReadFile = Callable[[str, str], str]
+"""Returns the text of a file, by the name of the pod's volume and the path there. Raises
+ContainerConfigError."""
 
 # --- The interface through which environments and volumes get objects other than the pod itself.
 
@@ -174,9 +180,14 @@ def _container(pod: Pod, name: str) -> Container | None:
 
 
 def make_environment(
-    pod: Pod, container: Container, lookups: Lookups, location: PodLocation
+    pod: Pod,
+    container: Container,
+    lookups: Lookups,
+    location: PodLocation,
+    *,
+    read_file: ReadFile | None = None,
 ) -> dict[str, str]:
-    """Returns the container's environment variables.
+    """Returns the container's environment variables. `read_file` reads files on the pod's volumes.
 
     Raises ContainerConfigError if a reference that is not optional refers to nothing.
     """
@@ -192,7 +203,7 @@ def make_environment(
         if variable.value or not variable.value_from:
             variables[variable.name] = expand(variable.value or "", {**services, **variables}.get)
         else:
-            sources = _Sources(pod, container, lookups, location)
+            sources = _Sources(pod, container, lookups, location, read_file)
             value = sources.value(variable.name, variable.value_from)
             variables.update({} if value is None else {variable.name: value})
     return {**{name: services[name] for name in services if name not in variables}, **variables}
@@ -206,6 +217,7 @@ class _Sources:
     container: Container
     lookups: Lookups
     location: PodLocation
+    read_file: ReadFile | None
 
     def value(self, name: str, source: EnvVarSource) -> str | None:
         """Returns the variable's value, or None if an optional reference refers to nothing."""
@@ -219,6 +231,8 @@ class _Sources:
             return _key_of("ConfigMap", source.config_map_key_ref, self.pod, self.lookups)
         if source.secret_key_ref is not None:
             return _key_of("Secret", source.secret_key_ref, self.pod, self.lookups)
+        if source.file_key_ref is not None and self.read_file is not None:
+            return _key_in_file(source.file_key_ref, self.read_file)
         raise ContainerConfigError(f"the source of variable {name} is not supported")
 
 
@@ -232,6 +246,16 @@ def _key_of(
         where = f"{pod.metadata.namespace}/{ref.name or ''}"
         raise ContainerConfigError(f"couldn't find key {ref.key} in {kind} {where}")
     return values.get(ref.key)
+
+
+def _key_in_file(ref: FileKeySelector, read_file: ReadFile) -> str | None:
+    value = find_value(read_file(ref.volume_name, ref.path), ref.key)
+    if value or ref.optional:
+        return value or None
+    raise ContainerConfigError(
+        f'environment variable key "{ref.key}" not found in file "{ref.path}" of volume '
+        f'"{ref.volume_name}"'
+    )
 
 
 def _all_of(source: EnvFromSource, pod: Pod, lookups: Lookups) -> Mapping[str, str]:

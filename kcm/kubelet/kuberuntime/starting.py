@@ -10,6 +10,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 
 from kcm import errors
@@ -40,7 +41,7 @@ from kcm.kubelet.kuberuntime.view import PodView
 from kcm.kubelet.recorder import KubeletEventRecorder
 from kcm.kubelet.sync_context import SyncContext
 from kcm.kubelet.types import is_static_pod
-from kcm.kubelet.volumes.volumes import PodVolumes, Volumes
+from kcm.kubelet.volumes.volumes import PodVolumes, Volumes, read_volume_file
 from kcm.loops import start_thread
 
 
@@ -123,7 +124,8 @@ class ContainerStarter:
         pod, location = setup.pod, setup.location
         self._refuse_unenforced(pod, container)
         lookups = StaticPodLookups(self._lookups) if is_static_pod(pod) else self._lookups
-        environment = make_environment(pod, container, lookups, location)
+        read_file = partial(read_volume_file, setup.volumes)
+        environment = make_environment(pod, container, lookups, location, read_file=read_file)
         mounts = self._volumes.mounts(pod, container, setup.volumes, environment)
         memory = location.allocatable.get("memory")
         return build_container_config(

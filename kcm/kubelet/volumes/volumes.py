@@ -32,6 +32,7 @@ from kcm.kubelet.volumes.claimed import claimed_volume
 from kcm.kubelet.volumes.local import LocalVolumes
 from kcm.kubelet.volumes.payloads import Payloads
 
+LONGEST_FILE = 1024**2  # bytes of a file of environment variables
 EMPTY_DIR, HOST_PATH = "emptyDir", "hostPath"
 _FOLDERS = {
     "emptyDir": "kubernetes.io~empty-dir",
@@ -39,6 +40,9 @@ _FOLDERS = {
     "secret": "kubernetes.io~secret",
     "downwardAPI": "kubernetes.io~downward-api",
     "projected": "kubernetes.io~projected",
+}
+_UNSUPPORTED = {
+    "image": "images cannot be mounted on this node, whose containers are processes of the host"
 }
 _CLAIMED = ("persistentVolumeClaim", "ephemeral")
 
@@ -135,7 +139,9 @@ class Volumes:
         if volume.host_path is not None:
             return host_path(volume.host_path.path, volume.host_path.type or "", self._allowed)
         if kind not in _FOLDERS:
-            raise ContainerConfigError(f"{kind} is not supported on this node")
+            raise ContainerConfigError(
+                _UNSUPPORTED.get(kind, f"{kind} is not supported on this node")
+            )
         folder = self.folder(pod.metadata.uid or "") / "volumes" / _FOLDERS[kind] / volume.name
         if not folder.is_dir():
             folder.mkdir(parents=True)
@@ -181,6 +187,27 @@ class Volumes:
     def tear_down(self, uid: str) -> None:
         """Removes a pod's folder with everything in it. Raises OSError."""
         remove_tree(self.folder(uid))
+
+
+def read_volume_file(volumes: PodVolumes, name: str, path: str) -> str:
+    """Returns the text of a file on a volume, which containers may have written.
+
+    It is read up to `LONGEST_FILE` bytes, and no link is followed. Raises ContainerConfigError.
+    """
+    folder = volumes.paths.get(name)
+    if folder is None:
+        raise ContainerConfigError(f'cannot find the volume "{name}" referenced by FileKeyRef')
+    try:
+        with open(beneath.open_file(folder, path), "rb") as file:
+            raw = file.read(LONGEST_FILE + 1)
+    except OSError as error:
+        raise ContainerConfigError(
+            f'failed to open environment variable file "{path}" of volume "{name}": '
+            f"{error.strerror or error}"
+        ) from error
+    if len(raw) > LONGEST_FILE:
+        raise ContainerConfigError(f'file "{path}" of volume "{name}" is too long')
+    return raw.decode("utf-8", "surrogateescape")
 
 
 def _kind(volume: Volume) -> str:

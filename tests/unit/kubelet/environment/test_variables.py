@@ -35,6 +35,15 @@ LOOKUPS = FakeLookups(
 )
 
 
+FILES = {("scratch", "a/env"): "COLOR='red'\nEMPTY=''\n"}
+
+
+def read_file(volume: str, path: str) -> str:
+    if (volume, path) not in FILES:
+        raise ContainerConfigError(f"no file {path} on {volume}")
+    return FILES[volume, path]
+
+
 def environment(**container: Any) -> dict[str, str]:
     pod = Pod.model_validate(
         {
@@ -43,7 +52,7 @@ def environment(**container: Any) -> dict[str, str]:
         }
     )
     place = PodLocation(pod_ips=("127.64.0.9",))
-    variables = make_environment(pod, pod.spec.containers[0], LOOKUPS, place)
+    variables = make_environment(pod, pod.spec.containers[0], LOOKUPS, place, read_file=read_file)
     return {name: value for name, value in variables.items() if not name.startswith("DB_PORT")}
 
 
@@ -117,7 +126,7 @@ def test_variables_come_from_services_envfrom_and_env(
             {"env": env(("X", {"secretKeyRef": {"name": "keys", "key": "a"}}))},
             "couldn't find key a in Secret shop/keys",
         ),
-        ({"env": env(("X", {"fileKeyRef": {}}))}, "not supported"),
+        ({"env": env(("X", {"fileKeyRef": {"volumeName": "v", "path": "p"}}))}, "no file p on v"),
     ],
 )
 def test_a_reference_that_leads_nowhere_is_an_error(container: dict[str, Any], words: str) -> None:
@@ -233,3 +242,21 @@ def test_unknown_amounts_are_refused(ref: JsonObject) -> None:
 
 def test_no_labels_are_an_empty_text() -> None:
     assert format_map(None) == ""
+
+
+def in_file(key: str, path: str = "a/env", **more: Any) -> list[dict[str, Any]]:
+    ref = {"volumeName": "scratch", "path": path, "key": key, **more}
+    return env(("V", {"fileKeyRef": ref}))
+
+
+# After the rows with fileKeyRef of TestMakeEnvironmentVariables in kubelet_pods_test.go.
+def test_a_variable_comes_from_a_file_on_a_volume() -> None:
+    assert environment(env=in_file("COLOR")) == DB | {"V": "red"}
+    assert environment(env=in_file("OTHER", optional=True)) == DB
+    for variable, words in (
+        (in_file("OTHER"), 'environment variable key "OTHER" not found in file "a/env"'),
+        (in_file("EMPTY"), "not found"),
+        (in_file("COLOR", "none", optional=True), "no file none on scratch"),
+    ):
+        with pytest.raises(ContainerConfigError, match=words):
+            environment(env=variable)

@@ -12,7 +12,12 @@ from kcm.api.core_v1 import ConfigMap, Pod
 from kcm.errors import ContainerConfigError
 from kcm.kubelet.cri import Mount
 from kcm.kubelet.environment.variables import PodLocation
-from kcm.kubelet.volumes.volumes import Volumes, host_path
+from kcm.kubelet.volumes.volumes import (
+    LONGEST_FILE,
+    Volumes,
+    host_path,
+    read_volume_file,
+)
 from tests.lookups import FakeLookups
 
 
@@ -62,11 +67,30 @@ def test_a_medium_is_ignored_with_a_word(tmp_path: Path) -> None:
         ({"name": "x", "configMap": {"name": "no"}}, 'volume "x" : configmap "no" not found'),
         ({"name": "x", "hostPath": {"path": "/etc"}}, "hostPath /etc is not allowed"),
         ({"name": "x", "gitRepo": {}}, "gitRepo is not supported on this node"),
+        ({"name": "x", "image": {"reference": "a"}}, "images cannot be mounted on this node"),
     ],
 )
 def test_what_cannot_be_set_up_is_named(tmp_path: Path, volume: dict[str, Any], words: str) -> None:
     with pytest.raises(ContainerConfigError, match=words):
         Volumes(tmp_path).set_up(pod([volume]), build_lookups(""), PodLocation())
+
+
+def test_a_file_on_a_volume_is_read_without_following_links(tmp_path: Path) -> None:
+    volumes = Volumes(tmp_path).set_up(pod([SCRATCH]), build_lookups(""), PodLocation())
+    folder = volumes.paths["scratch"]
+    (folder / "env").write_text("A='b'")
+    (folder / "link").symlink_to("/etc/passwd")
+    (folder / "long").write_text("x" * (LONGEST_FILE + 1))
+    assert read_volume_file(volumes, "scratch", "env") == "A='b'"
+    for name, path, words in (
+        ("scratch", "link", "failed to open"),
+        ("scratch", "../up", "leads out of"),
+        ("scratch", "none", "No such file"),
+        ("scratch", "long", "is too long"),
+        ("other", "env", 'cannot find the volume "other" referenced by FileKeyRef'),
+    ):
+        with pytest.raises(ContainerConfigError, match=words):
+            read_volume_file(volumes, name, path)
 
 
 def test_mounts_lead_to_volumes_or_into_them(tmp_path: Path) -> None:
