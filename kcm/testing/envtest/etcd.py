@@ -3,6 +3,9 @@
 A child imports kcm and starts the store while envtest is still busy with its certificates, so that
 an API server is a fork of it (see `kcm.testing.envtest.template`). This process imports the
 standard library only. It tells the program `kube-apiserver` where that child listens, and ends it.
+
+envtest waits up to 20 s for each of its two programs. On a busy machine the imports take long, so
+this one is healthy only after them then, and both patiences count.
 """
 
 from __future__ import annotations
@@ -33,6 +36,7 @@ SOCKET = "template.sock"
 _READ_TIMEOUT = 1.0  # seconds
 _MOST_HEAD = 8192  # bytes of a request
 _STOP_TIMEOUT = 10.0  # seconds
+_BUSY = 2.0  # processes that run or wait, for each processor
 
 
 class _Options(NamedTuple):
@@ -58,11 +62,22 @@ def read_options(arguments: Sequence[str]) -> _Options:
     return _Options(os.path.abspath(values["data-dir"]), host.strip("[]"), int(port))
 
 
-def main(arguments: Sequence[str], template: Callable[[str, str, socket.socket, int], int]) -> int:
+class Places(NamedTuple):
+    """What the template gets: its own folder and the data folder, the socket to listen on, a
+    descriptor whose end is that of `etcd`, and one to write to once everything is imported.
+    """
+
+    folder: str
+    data: str
+    control: socket.socket
+    alive: int
+    imported: int
+
+
+def main(arguments: Sequence[str], template: Callable[[Places], int]) -> int:
     """Serves until SIGTERM comes or the program that started it is gone, and returns the exit code.
 
-    `template` runs in a child: it gets the private folder, the data folder, the listening socket,
-    and a descriptor whose end is that of this process.
+    `template` runs in a child.
     """
     parent = Parent()
     try:
@@ -79,15 +94,18 @@ def main(arguments: Sequence[str], template: Callable[[str, str, socket.socket, 
     control.bind(path)
     control.listen(64)
     alive, ours = os.pipe()
+    told, imported = os.pipe()
     child = os.fork()
     if child == 0:
         listener.close()
         os.close(ours)
-        os._exit(_run_child(lambda: template(folder, options.data_dir, control, alive)))
+        places = Places(folder, options.data_dir, control, alive, imported)
+        os._exit(_run_child(lambda: template(places)))
     control.close()
     os.close(alive)
+    os.close(imported)
     try:
-        return _serve(listener, path, wake, parent, child)
+        return _Serving(listener, path, told).run(wake, parent, child)
     finally:
         os.close(ours)  # tells the child
         _wait_for(child)
@@ -115,38 +133,48 @@ def _run_child(run: Callable[[], int]) -> int:
         return 1
 
 
-def _serve(
-    listener: socket.socket, path: str, wake: socket.socket, parent: Parent, child: int
-) -> int:
-    """Answers requests until the process is to end, and returns its exit code."""
-    while True:
-        ready, _, _ = select([listener, wake], [], [], LOOK_EVERY)
-        if parent.is_gone:
-            return 0
-        if wake in ready:
-            numbers = set(wake.recv(64))
-            if numbers & {signal.SIGTERM, signal.SIGINT}:
+class _Serving:
+    """Answers requests."""
+
+    def __init__(self, listener: socket.socket, path: str, told: int) -> None:
+        """`path` is that of the template's socket, and `told` can be read once it is ready."""
+        self._listener = listener
+        self._path = path
+        self._told = told
+        self._waits = os.getloadavg()[0] > _BUSY * (os.cpu_count() or 1)
+
+    def run(self, wake: socket.socket, parent: Parent, child: int) -> int:
+        """Serves until the process is to end, and returns its exit code."""
+        while True:
+            ready, _, _ = select([self._listener, wake], [], [], LOOK_EVERY)
+            if parent.is_gone:
                 return 0
-            if os.waitpid(child, os.WNOHANG)[0]:
-                sys.stderr.write("error: the store has ended\n")
-                return 1
-        if listener in ready:
-            with suppress(OSError), listener.accept()[0] as connection:
-                _answer(connection, path)
+            if wake in ready:
+                numbers = set(wake.recv(64))
+                if numbers & {signal.SIGTERM, signal.SIGINT}:
+                    return 0
+                if os.waitpid(child, os.WNOHANG)[0]:
+                    sys.stderr.write("error: the store has ended\n")
+                    return 1
+            if self._listener in ready:
+                with suppress(OSError), self._listener.accept()[0] as connection:
+                    self._answer(connection)
 
-
-def _answer(connection: socket.socket, path: str) -> None:
-    connection.settimeout(_READ_TIMEOUT)
-    request = b""
-    while b"\r\n\r\n" not in request and len(request) < _MOST_HEAD:
-        part = connection.recv(_MOST_HEAD)
-        if not part:
-            return
-        request += part
-    asked = request.split(b" ", 2)[1].decode("latin-1")
-    body = path if asked == FIND else '{"health":"true","reason":""}'
-    head = f"HTTP/1.1 200 OK\r\nContent-Length: {len(body)}\r\nConnection: close\r\n\r\n"
-    connection.sendall((head + body).encode())
+    def _answer(self, connection: socket.socket) -> None:
+        connection.settimeout(_READ_TIMEOUT)
+        request = b""
+        while b"\r\n\r\n" not in request and len(request) < _MOST_HEAD:
+            part = connection.recv(_MOST_HEAD)
+            if not part:
+                return
+            request += part
+        status, body = "200 OK", '{"health":"true","reason":""}'
+        if request.split(b" ", 2)[1].decode("latin-1") == FIND:
+            body = self._path
+        elif self._waits and not select([self._told], [], [], 0)[0]:
+            status, body = "503 Service Unavailable", '{"health":"false","reason":"it starts"}'
+        head = f"HTTP/1.1 {status}\r\nContent-Length: {len(body)}\r\nConnection: close\r\n\r\n"
+        connection.sendall((head + body).encode())
 
 
 def _wait_for(child: int) -> None:

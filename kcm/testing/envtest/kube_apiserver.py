@@ -22,6 +22,7 @@ from kcm.testing.envtest.parent import LOOK_EVERY, Parent
 
 _TIMEOUT = 5.0  # seconds for `etcd` to answer
 _LENGTH = 4  # bytes that say how long a message is
+BEGUN = b"\xff"  # what a fork says first; its exit code follows
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -83,14 +84,22 @@ def _send(connection: socket.socket, values: Mapping[str, str]) -> None:
 
 
 def _wait(connection: socket.socket, wake: socket.socket, parent: Parent) -> int:
-    """Waits for the end of the fork, which it asks for on a signal. Returns the exit code."""
+    """Waits for the end of the fork, which it asks for on a signal. Returns the exit code.
+
+    If there is no fork yet, since many start at once, nobody has to be waited for.
+    """
+    begun = False
     while True:
         ready, _, _ = select([connection, wake], [], [], LOOK_EVERY)
         if parent.is_gone:
             return 0
         if connection in ready:
             code = connection.recv(1)
-            return code[0] if code else 1
+            if code != BEGUN:
+                return code[0] if code else 1
+            begun = True
         if wake in ready:
             wake.recv(64)
+            if not begun:
+                return 0
             connection.shutdown(socket.SHUT_WR)

@@ -5,18 +5,17 @@ The template is an exception: it runs in a child of `etcd`, which needs all of k
 
 from __future__ import annotations
 
-import socket
 import sys
+
+from kcm.testing.envtest import etcd as etcd_program
 
 
 def etcd() -> None:
     """Runs `etcd`."""
-    from kcm.testing.envtest import etcd as program  # noqa: PLC0415 - one program needs it
-
     if {"--help", "-h"} & set(sys.argv[1:]):
-        sys.stdout.write(program.HELP)
+        sys.stdout.write(etcd_program.HELP)
         sys.exit(0)
-    sys.exit(program.main(sys.argv[1:], _run_template))
+    sys.exit(etcd_program.main(sys.argv[1:], _run_template))
 
 
 def kube_apiserver() -> None:
@@ -26,10 +25,10 @@ def kube_apiserver() -> None:
     sys.exit(main(sys.argv[1:]))
 
 
-def _run_template(folder: str, data: str, control: socket.socket, alive: int) -> int:
+def _run_template(places: etcd_program.Places) -> int:
     import site  # noqa: PLC0415 - the interpreter was started without it
 
     site.main()
     from kcm.testing.envtest.template import Template  # noqa: PLC0415 - needs site-packages
 
-    return Template(folder, data, control, alive).run()
+    return Template(places).run()

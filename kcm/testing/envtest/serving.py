@@ -9,6 +9,7 @@ import signal
 import socket
 import sys
 from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
 from select import select
 from typing import Any, Protocol
@@ -21,6 +22,7 @@ from kcm.redisio import RedisIO
 from kcm.settings import Settings
 from kcm.testing.control_plane.api import ApiThread
 from kcm.testing.envtest import options
+from kcm.testing.envtest.kube_apiserver import BEGUN
 from kcm.testing.envtest.options import EnvtestOptions
 from kcm.testing.envtest.shared_store import SharedStore
 
@@ -45,6 +47,9 @@ def serve(connection: socket.socket, living: int, folder: Path) -> int:
     """
     ends: list[Any] = [connection, living]
     values = _become(connection)
+    _tell(connection, BEGUN)
+    if select(ends, [], [], 0)[0]:  # the program did not wait for its turn
+        return 0
     store = SharedStore(folder)
     try:
         plane = _build(options.read(values, os.environ), store)
@@ -55,12 +60,17 @@ def serve(connection: socket.socket, living: int, folder: Path) -> int:
             plane.stop()
     except (errors.ConfigurationError, errors.Temporary) as error:
         sys.stderr.write(f"error: {error.message}\n")
-        connection.sendall(b"\1")
+        _tell(connection, b"\1")
         return 1
     finally:
         store.stop()
-    connection.sendall(b"\0")
+    _tell(connection, b"\0")
     return 0
+
+
+def _tell(connection: socket.socket, word: bytes) -> None:
+    with suppress(OSError):  # the program may be gone
+        connection.sendall(word)
 
 
 def _become(connection: socket.socket) -> Mapping[str, str]:

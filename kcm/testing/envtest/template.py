@@ -22,6 +22,7 @@ from kcm.clock import RealClock
 from kcm.interpreter import pause_collector
 from kcm.redisio.embedded import EmbeddedServer
 from kcm.testing.control_plane.guard import Guard
+from kcm.testing.envtest.etcd import Places
 
 _LOOK_EVERY = 0.5  # seconds between checks whether the store still runs
 
@@ -29,14 +30,18 @@ _LOOK_EVERY = 0.5  # seconds between checks whether the store still runs
 class Template:
     """Starts the store, and forks an API server for each connection."""
 
-    def __init__(self, folder: str, data: str, control: socket.socket, alive: int) -> None:
-        """`control` is the listening socket, and the end of the pipe `alive` that of `etcd`."""
-        self._folder = Path(folder)
-        self._control = control
-        self._alive = alive
-        Path(data).mkdir(mode=0o700, parents=True, exist_ok=True)
-        (self._folder / "data").symlink_to(data)  # the path of the store's socket must be short
+    def __init__(self, places: Places) -> None:
+        self._folder = Path(places.folder)
+        self._control = places.control
+        self._alive = places.alive
+        self._imported = places.imported
+        Path(places.data).mkdir(mode=0o700, parents=True, exist_ok=True)
+        (self._folder / "data").symlink_to(
+            places.data
+        )  # the path of the store's socket must be short
         self._store = EmbeddedServer(self._folder, extra=("--appendfsync", "no"))
+        self._living, self._ours = os.pipe()  # its end tells the forks that this process ends
+        self._last, self._theirs = os.pipe()  # its end tells that the last fork has ended
 
     def run(self) -> int:
         """Serves until `etcd` has ended, and returns the exit code."""
@@ -51,17 +56,18 @@ class Template:
                 _import_all()
             gc.freeze()  # what is not collected is not written to, and stays shared
             self._store.wait_ready(RealClock())
+            os.close(self._imported)
             return self._fork_for_each()
         except errors.KcmError as error:
             sys.stderr.write(f"error: {error}\n")
             return 1
         finally:
+            self._end_forks()
             self._store.stop()
             guard.dismiss()
             shutil.rmtree(self._folder, ignore_errors=True)
 
     def _fork_for_each(self) -> int:
-        living, ours = os.pipe()  # its end tells the forks that this process has ended
         while True:
             read: list[Any] = [self._control, self._alive]
             ready, _, _ = select(read, [], [], _LOOK_EVERY)
@@ -74,16 +80,22 @@ class Template:
             connection, _ = self._control.accept()
             with connection:
                 if os.fork() == 0:
-                    os.close(ours)
+                    os.close(self._ours)
                     self._control.close()
-                    self._become_server(connection, living)
+                    self._become_server(connection)
 
-    def _become_server(self, connection: socket.socket, living: int) -> None:
+    def _end_forks(self) -> None:
+        """Ends the forks, which need the store to end, and waits for them."""
+        os.close(self._ours)
+        os.close(self._theirs)
+        os.read(self._last, 1)
+
+    def _become_server(self, connection: socket.socket) -> None:
         from kcm.testing.envtest.serving import serve  # noqa: PLC0415 - imported in `run`
 
         code = 1
         try:
-            code = serve(connection, living, self._folder)
+            code = serve(connection, self._living, self._folder)
         except BaseException:  # noqa: BLE001 - nothing may return into the code of the template
             traceback.print_exc()
         finally:
