@@ -154,8 +154,9 @@ class _Chosen:
 def _mark_failed(why: PodCondition | None, now: datetime, obj: Pod) -> Pod:
     if is_terminal(obj):
         return obj
-    status = obj.status.replace(phase="Failed")
-    return obj.with_status(status if why is None else with_condition(status, why, now))
+    status = obj.status.replace(phase="Failed", observed_generation=obj.metadata.generation)
+    failed = obj.with_status(status)
+    return failed if why is None else with_condition(failed, why, now)
 
 
 def _list_beyond_threshold(pods: Iterable[Pod], threshold: int) -> Sequence[Pod]:

@@ -201,7 +201,7 @@ def _parse_entry(entry: str) -> tuple[str, str, bool]:
 
 
 def _mark_disrupted(now: datetime, obj: Pod) -> Pod:
-    return obj.with_status(with_condition(obj.status, TARGET, now))
+    return with_condition(obj, TARGET, now)
 
 
 def _deletions(outcome: Outcome) -> Sequence[Event]:

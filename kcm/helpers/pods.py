@@ -50,16 +50,17 @@ def condition_of(status: PodStatus, type: str) -> PodCondition | None:
     return None
 
 
-def with_condition(status: PodStatus, condition: PodCondition, now: datetime) -> PodStatus:
-    """Returns the status with this condition.
+def with_condition(pod: Pod, condition: PodCondition, now: datetime) -> Pod:
+    """Returns the pod with this condition, observed of the pod's generation.
 
     Its transition time is that of the old condition if the status is the same, otherwise `now`.
     """
-    before = condition_of(status, condition.type)
+    status, before = pod.status, condition_of(pod.status, condition.type)
     unchanged = before is not None and before.status == condition.status
     since = before.last_transition_time if before and unchanged else now.replace(microsecond=0)
     others = [c for c in status.conditions or () if c.type != condition.type]
-    return status.replace(conditions=[*others, condition.replace(last_transition_time=since)])
+    new = condition.replace(last_transition_time=since, observed_generation=pod.metadata.generation)
+    return pod.with_status(status.replace(conditions=[*others, new]))
 
 
 def is_ready(pod: Pod) -> bool:

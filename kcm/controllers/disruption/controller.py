@@ -209,4 +209,4 @@ def _no_target(now: datetime, obj: Pod) -> Pod:
     if _stale_in(obj, now) != 0:
         return obj
     condition = PodCondition(type="DisruptionTarget", status="False")
-    return obj.with_status(with_condition(obj.status, condition, now))
+    return with_condition(obj, condition, now)

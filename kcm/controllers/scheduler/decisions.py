@@ -71,8 +71,8 @@ def _not_scheduled(
             return obj
         return obj.with_status(obj.status.replace(nominated_node_name=wanted or None))
     condition = PodCondition(type="PodScheduled", status="False", reason=reason, message=message)
-    status = with_condition(obj.status, condition, now)
-    return obj.with_status(status.replace(nominated_node_name=wanted or None))
+    marked = with_condition(obj, condition, now)
+    return marked.with_status(marked.status.replace(nominated_node_name=wanted or None))
 
 
 def nominate(info: PodInfo, node: str) -> Patch:
@@ -115,7 +115,7 @@ def evict_victims(
 
 
 def _mark_disrupted(condition: PodCondition, now: datetime, obj: Pod) -> Pod:
-    return obj.with_status(with_condition(obj.status, condition, now))
+    return with_condition(obj, condition, now)
 
 
 def _without_nomination(obj: Pod) -> Pod:

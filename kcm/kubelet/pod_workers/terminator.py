@@ -69,6 +69,7 @@ def build_failed_status(status: PodStatus, termination: PodTermination, clock: C
         reason="TerminationByKubelet",
         message=termination.message,
         last_transition_time=clock.now().replace(microsecond=0),
+        observed_generation=status.observed_generation,
     )
     others = [condition for condition in status.conditions or () if condition.type != target.type]
     return status.replace(

@@ -5,7 +5,7 @@ Source: pkg/kubelet/status/generate.go, Kubernetes 1.33.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from kcm.api.core_v1 import ContainerStatus, Pod, PodCondition, PodSpec, PodStatus
 from kcm.helpers.pods import is_sidecar
@@ -94,13 +94,18 @@ def build_ready(
     return _condition(READY, holds=True)
 
 
+def stamp(pod: Pod, conditions: Iterable[PodCondition]) -> list[PodCondition]:
+    """Returns conditions as observed of the pod's generation."""
+    return [one.replace(observed_generation=pod.metadata.generation) for one in conditions]
+
+
 def update_readiness(pod: Pod, status: PodStatus) -> PodStatus:
     """Returns the status with Ready and ContainersReady computed from its container statuses."""
     inits, conditions = status.init_container_statuses or [], list(status.conditions or ())
     containers = build_containers_ready(
         pod.spec, status.container_statuses, inits, status.phase or ""
     )
-    for new in (build_ready(pod.spec, conditions, containers), containers):
+    for new in stamp(pod, [build_ready(pod.spec, conditions, containers), containers]):
         conditions = [new if condition.type == new.type else condition for condition in conditions]
         if new not in conditions:
             conditions.append(new)

@@ -13,7 +13,7 @@ from kcm.api.core_v1 import Pod, PodCondition, PodStatus
 from kcm.api.core_v1.pods import HostIP, PodIP
 from kcm.api.pod_qos import qos_class
 from kcm.kubelet.kuberuntime.view import PodView
-from kcm.kubelet.status.conditions import OWNED, build_conditions
+from kcm.kubelet.status.conditions import OWNED, build_conditions, stamp
 from kcm.kubelet.status.containers import (
     ContainerStatusConverter,
     WaitingReason,
@@ -69,10 +69,11 @@ def generate_status(
         phase=phase,
         reason=reason,
         message=message,
+        observed_generation=pod.metadata.generation,
         conditions=[
             *others,
-            *build_conditions(pod, status, phase, others, view),
-            *(() if phase in TERMINAL else context.resizing),
+            *stamp(pod, build_conditions(pod, status, phase, others, view)),
+            *stamp(pod, () if phase in TERMINAL else context.resizing),
         ],
         **_addresses(pod, old, view, context.host_ips),
     )

@@ -104,7 +104,7 @@ class PodStrategy(Strategy[Pod]):
         status = new.status
         if not status.qos_class:  # kubelets may leave it out
             status = status.replace(qos_class=old.status.qos_class)
-        return old.with_status(status)
+        return old.with_status(_keep_generations(status, old.status))
 
     # As upstream, the last state of a pod that is removed at once says so.
     marks_at_once = True
@@ -143,6 +143,26 @@ class NamespaceStrategy(Strategy[Namespace]):
 
     def for_delete(self, obj: Namespace, now: datetime) -> Namespace:
         return obj.with_status(obj.status.replace(phase="Terminating"))
+
+
+def _keep_generations(new: PodStatus, old: PodStatus) -> PodStatus:
+    """Returns the status of a pod with the observed generations of the old one where it has none.
+
+    A type of condition may be there several times. Source: preserveOldObservedGeneration in
+    pkg/registry/core/pod/strategy.go, Kubernetes 1.36.
+    """
+    before: dict[str, list[int | None]] = {}
+    for condition in old.conditions or ():
+        before.setdefault(condition.type, []).append(condition.observed_generation)
+    conditions = []
+    for condition in new.conditions or ():
+        known = before.get(condition.type)
+        generation = known.pop(0) if known else None
+        lacks = generation and not condition.observed_generation
+        conditions.append(condition.replace(observed_generation=generation) if lacks else condition)
+    if old.observed_generation and not new.observed_generation:
+        new = new.replace(observed_generation=old.observed_generation)
+    return new if conditions == (new.conditions or []) else new.replace(conditions=conditions)
 
 
 class DeploymentWriteStrategy(Strategy[Deployment]):

@@ -67,10 +67,12 @@ def test_a_pod_that_is_not_ready_never_becomes_available_by_time() -> None:
 
 @pytest.mark.parametrize(("word", "moved"), [("True", False), ("False", True)])
 def test_a_condition_keeps_its_time_while_its_word_is_the_same(word: str, moved: bool) -> None:
-    before = pod(status={"conditions": [condition("A"), condition("B")]}).status
+    before = pod(status={"conditions": [condition("A"), condition("B")]})
+    before = before.with_metadata(generation=7)
     now = START + timedelta(hours=1)
     after = with_condition(before, PodCondition(type="A", status=word, reason="new"), now)
-    other, changed = after.conditions or []
+    other, changed = after.status.conditions or []
+    assert (other.observed_generation, changed.observed_generation) == (None, 7)
     assert other.type == "B"
     assert (changed.status, changed.reason) == (word, "new")
     assert changed.last_transition_time == (now if moved else START)

@@ -168,3 +168,10 @@ def test_two_ends_of_a_container_show_as_state_and_last_state() -> None:
     assert last is not None
     assert last.terminated is not None
     assert last.terminated.exit_code == 3
+
+
+def test_status_and_conditions_say_of_which_generation_they_are() -> None:
+    asked = pod().with_metadata(generation=3)
+    status = status_of(asked, view("main=running"))
+    assert status.observed_generation == 3
+    assert {c.observed_generation for c in status.conditions or ()} == {3}

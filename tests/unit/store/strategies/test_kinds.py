@@ -298,3 +298,18 @@ def test_a_delete_that_asks_for_no_less_changes_nothing_of_a_pod() -> None:
     ended = going.with_status(PodStatus(phase="Succeeded"))
     foreground = DeleteOptions(propagation_policy="Foreground")
     assert prepare_delete(ended, pods, foreground, builders.START) == ("update", ended)
+
+
+def test_a_status_of_a_pod_cannot_take_observed_generations_back() -> None:
+    old = create(builders.pod("a")).with_metadata(generation=2)
+    ready = {"type": "Ready", "status": "True"}
+    observed = PodStatus.model_validate(
+        {"observedGeneration": 2, "conditions": [ready | {"observedGeneration": 2}]}
+    )
+    old = old.with_status(observed)
+    said = {"conditions": [ready | {"status": "False"}, {"type": "Mine", "status": "True"}]}
+    new = prepare_modification(
+        old.with_status(PodStatus.model_validate(said)), old, old.resource, Subresource.STATUS
+    )
+    assert new.status.observed_generation == 2
+    assert [c.observed_generation for c in new.status.conditions or ()] == [2, None]
