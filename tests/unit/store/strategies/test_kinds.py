@@ -308,7 +308,7 @@ def test_a_status_of_a_pod_cannot_take_observed_generations_back() -> None:
     )
     old = old.with_status(observed)
     said = {"conditions": [ready | {"status": "False"}, {"type": "Mine", "status": "True"}]}
-    new = prepare_modification(
+    new: Any = prepare_modification(
         old.with_status(PodStatus.model_validate(said)), old, old.resource, Subresource.STATUS
     )
     assert new.status.observed_generation == 2
