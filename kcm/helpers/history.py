@@ -2,7 +2,7 @@
 
 The data of a revision is a patch that restores its template; `kubectl rollout undo` applies it.
 
-Source: pkg/controller/history/controller_history.go, Kubernetes 1.33.
+Source: pkg/controller/history/controller_history.go, Kubernetes 1.36.
 """
 
 from __future__ import annotations
@@ -32,26 +32,20 @@ def patch_of(template: PodTemplateSpec) -> dict[str, Any]:
     """Returns a strategic merge patch that replaces an object's template by this one.
 
     As JSON it equals the result of upstream's getPatch, since kubectl compares them: keys are
-    sorted, and absent creation times are null, as Go encodes them.
+    sorted, and metadata is there even if it is empty.
     """
-    printed = json.loads(codec.encode(template))
-    _add_null_time(printed)
+    printed = {"metadata": {}, **json.loads(codec.encode(template))}
     for volume in printed.get("spec", {}).get("volumes") or ():
-        _add_null_time((volume.get("ephemeral") or {}).get("volumeClaimTemplate"))
+        if claim := (volume.get("ephemeral") or {}).get("volumeClaimTemplate"):
+            claim.setdefault("metadata", {})
     patch: dict[str, Any] = json.loads(
         json.dumps({"spec": {"template": {**printed, "$patch": "replace"}}}, sort_keys=True)
     )
     return patch
 
 
-def _add_null_time(holder: dict[str, Any] | None) -> None:
-    """Adds a null creationTimestamp to the metadata, if `holder` has none."""
-    if holder is not None:
-        holder["metadata"] = {"creationTimestamp": None, **holder.get("metadata", {})}
-
-
 def _without_empty(value: Any) -> Any:
-    """Returns data without nulls, which the revisions of earlier releases do not have."""
+    """Returns data without nulls. Revisions of Kubernetes up to 1.33 have null creation times."""
     if isinstance(value, dict):
         return {key: _without_empty(part) for key, part in value.items() if part is not None}
     return [_without_empty(part) for part in value] if isinstance(value, list) else value

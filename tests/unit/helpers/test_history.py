@@ -44,41 +44,40 @@ def test_a_revision_keeps_its_template_as_a_patch_that_replaces() -> None:
 
 
 def test_its_data_has_the_bytes_of_upstreams() -> None:
-    """The expected text is that of upstream's getPatch in 1.33, which encodes a map."""
+    """The expected text is that of upstream's getPatch in 1.36, which encodes a map."""
     (revision,) = revisions(1)
     assert b'"data":' + (
         b'{"spec":{"template":{"$patch":"replace",'
-        b'"metadata":{"creationTimestamp":null,"labels":{"app":"web"}},'
+        b'"metadata":{"labels":{"app":"web"}},'
         b'"spec":{"containers":[{"image":"nginx:0","name":"c","resources":{}}]}}}}'
     ) in codec.encode(revision)
     assert codec.decode(codec.encode(revision), BUILT_IN) == revision
 
 
-def test_claims_of_ephemeral_volumes_have_no_time_either() -> None:
-    claim = {"metadata": {"labels": {"a": "b"}}, "spec": {}}
+def test_claims_of_ephemeral_volumes_have_metadata_even_if_it_is_empty() -> None:
+    claim: dict[str, Any] = {"spec": {}}
     volume = Volume.model_validate(
         {"name": "v", "ephemeral": {"volumeClaimTemplate": claim}},
     )
     data = patch_of(template(LABELS, volumes=[volume]))
     (volumes,) = data["spec"]["template"]["spec"]["volumes"]
-    meta = volumes["ephemeral"]["volumeClaimTemplate"]["metadata"]
-    assert meta == {"creationTimestamp": None, "labels": {"a": "b"}}
+    assert volumes["ephemeral"]["volumeClaimTemplate"]["metadata"] == {}
 
 
 def test_revisions_of_earlier_releases_still_count() -> None:
-    """Their templates have no null creation times. That must not cause a rollout."""
+    """Their templates have null creation times. That must not cause a rollout."""
     known = revisions(1, 2)
-    old = [revision.replace(data=_without_nulls(revision.data)) for revision in known]
+    old = [revision.replace(data=_with_null_time(revision.data)) for revision in known]
     assert old[0].data != known[0].data
     outcome = record_revision(SET, IMAGES[1], old, 0, free)
     assert (outcome.revision, outcome.writes) == (old[1], [])
     assert template_of(old[0]) == template_of(known[0])
 
 
-def _without_nulls(data: Any) -> Any:
+def _with_null_time(data: Any) -> Any:
     text = json.dumps(data)
-    assert '"creationTimestamp": null, ' in text
-    return json.loads(text.replace('"creationTimestamp": null, ', ""))
+    assert '"metadata": {' in text
+    return json.loads(text.replace('"metadata": {', '"metadata": {"creationTimestamp": null, '))
 
 
 def test_the_first_template_makes_the_first_revision() -> None:
