@@ -26,6 +26,7 @@ from kcm.kubelet.kuberuntime.actions import (
 from kcm.kubelet.kuberuntime.configs import build_sandbox_config
 from kcm.kubelet.kuberuntime.images import ImageManager
 from kcm.kubelet.kuberuntime.killing import ContainerKiller, ContainerTermination
+from kcm.kubelet.kuberuntime.resetting import list_resets
 from kcm.kubelet.kuberuntime.results import (
     RESIZE_ERROR,
     PodSyncResult,
@@ -145,6 +146,19 @@ class RuntimeManager:
         self._resize_containers(actions, result)
         self._start_containers(setup, view, actions, result, context)
         return result
+
+    def remove_all_containers(self, pod: Pod, view: PodView, context: SyncContext) -> None:
+        """Kills the pod's containers at once, and removes them, so that it begins again.
+
+        Raises ContainerRuntimeError.
+        """
+        listed = {container.id: container for container in self.runtime.list_containers()}
+        address = view.ips[0] if view.ips else ""
+        for attempt in list_resets(pod, view):
+            if attempt.state is not cri.RuntimeContainerState.EXITED and attempt.id in listed:
+                termination = ContainerTermination(listed[attempt.id], pod, address)
+                self._killer.kill(termination, 0, context)
+            self.runtime.remove_container(attempt.id)
 
     def _resize_containers(self, actions: PodActions, result: PodSyncResult) -> None:
         """Gives running containers their new resources. A failure is in the result."""

@@ -25,6 +25,7 @@ from kcm.kubelet.pods.mirror_client import MirrorClient
 from kcm.kubelet.pods.pod_manager import is_mirror_of
 from kcm.kubelet.prober.interface import PodProber
 from kcm.kubelet.recorder import KubeletEventRecorder
+from kcm.kubelet.status import restarting
 from kcm.kubelet.status.generate import StatusContext, generate_status
 from kcm.kubelet.status.manager import StatusManager
 from kcm.kubelet.status.phase import TERMINAL
@@ -127,6 +128,8 @@ class Syncer:
         if status.phase in TERMINAL:
             return True
         context.check()
+        if restarting.has_begun(status):
+            view = self._restart_all(context, pod, view)
         if is_static_pod(pod):
             self._sync_mirror(pod, mirror)
         volumes = self._mount_volumes(pod)
@@ -145,6 +148,16 @@ class Syncer:
             fresh = self._runtime_manager.look_at(pod.uid or "")
             self._statuses.set(pod, self._generate_status(pod, fresh, over=False))
         return False
+
+    def _restart_all(self, context: SyncContext, pod: Pod, view: PodView) -> PodView:
+        """Removes all containers of a pod, and returns the view without them."""
+        try:
+            self._runtime_manager.remove_all_containers(pod, view, context)
+        except errors.ContainerRuntimeError as error:
+            raise PodSyncFailed(f"containers were not removed: {error}") from error
+        fresh = self._runtime_manager.look_at(pod.uid or "")
+        self._statuses.set(pod, self._generate_status(pod, fresh, over=False))
+        return fresh
 
     def _generate_status(self, pod: Pod, view: PodView, *, over: bool) -> PodStatus:
         """Returns the pod status to report. `over` says that no container will be started again."""
@@ -167,6 +180,7 @@ class Syncer:
             resizing=resizing.build_conditions(
                 self._allocations.refusal(uid), in_progress=is_resizing(pod, view)
             ),
+            restarts_all=True,
         )
         return generate_status(pod, old, view, context, over=over)
 

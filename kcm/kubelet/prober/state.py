@@ -15,6 +15,7 @@ from typing import Protocol
 from kcm import KUBERNETES_VERSION, errors
 from kcm.api.core_v1 import Container, Pod, PodStatus, Probe
 from kcm.api.core_v1.container_statuses import ContainerStatus
+from kcm.api.restarts import may_restart_all, restarts_after
 from kcm.kubelet.status.phase import TERMINAL
 from kcm.kubelet.types import strip_runtime_name
 
@@ -166,12 +167,10 @@ class ProbedContainer:
     container: Container
     spec: Probe
 
-    @property
-    def is_restarted(self) -> bool:
-        """Whether the container is started again after its exit."""
-        inits = self.pod.spec.init_containers or ()
-        is_sidecar = any(container.name == self.container.name for container in inits)
-        return is_sidecar or self.pod.spec.restart_policy != "Never"
+    def restarts_after(self, exit_code: int) -> bool:
+        """Reports whether the container may be started again after an exit."""
+        spec = self.pod.spec
+        return restarts_after(self.container, spec, exit_code) or may_restart_all(spec)
 
 
 @dataclass(frozen=True)
@@ -205,8 +204,8 @@ def plan_probe(
         return ProbeStep(state)
     running = container.state.running if container.state else None
     if running is None:
-        ended = container.state is not None and container.state.terminated is not None
-        go_on = not ended or probed.is_restarted
+        ended = container.state.terminated if container.state else None
+        go_on = ended is None or probed.restarts_after(ended.exit_code)
         return ProbeStep(state, forget, ProbeVerdict.FAILURE, go_on=go_on)
     if probed.pod.deleting and probed.kind is not ProbeKind.READINESS:
         return ProbeStep(state, forget, ProbeVerdict.SUCCESS, go_on=False)

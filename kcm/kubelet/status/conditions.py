@@ -19,10 +19,11 @@ READY = "Ready"
 CONTAINERS_READY = "ContainersReady"
 SCHEDULED = "PodScheduled"
 DISRUPTION_TARGET = "DisruptionTarget"
+ALL_RESTARTING = "AllContainersRestarting"
 OWNED = frozenset(
     {
         READY_TO_START, INITIALIZED, READY, CONTAINERS_READY, SCHEDULED,
-        resizing.PENDING, resizing.IN_PROGRESS,
+        resizing.PENDING, resizing.IN_PROGRESS, ALL_RESTARTING,
     }
 )  # fmt: skip
 

@@ -23,7 +23,7 @@ from kcm.helpers.pods import is_sidecar
 from kcm.kubelet import cri
 from kcm.kubelet.kuberuntime.actions import should_restart
 from kcm.kubelet.kuberuntime.view import ContainerView, PodView
-from kcm.kubelet.status.phase import TERMINAL
+from kcm.kubelet.status.phase import RESTARTING_ALL, TERMINAL
 
 WaitingReason = Callable[[str], tuple[str, str] | None]
 """Returns the reason and message why a container waits, by its name; None if it does not wait."""
@@ -33,6 +33,7 @@ NOT_LOCATED = "The container could not be located when the pod was terminated"
 DELETED = (
     "The container could not be located when the pod was deleted.  The container used to be Running"
 )
+REMOVED = "The container is removed because RestartAllContainers in place"
 _LOST_CODE = 137
 
 
@@ -44,6 +45,7 @@ class ContainerStatusConverter:
     view: PodView
     runtime_name: str  # precedes container ids
     waiting_reason: WaitingReason = lambda _: None
+    restarts_all: bool = False  # whether all containers are removed, to start again
 
     def convert(
         self, containers: Sequence[Container], previous: Sequence[ContainerStatus], *, init: bool
@@ -101,6 +103,8 @@ class ContainerStatusConverter:
             last_state=old.last_state or ContainerState(),
         )
         state = old.state
+        if self.restarts_all and state is not None and state.waiting is None:
+            return _removed(status, old)
         if state is not None and state.terminated is not None:
             done = init and not is_sidecar(container) and state.terminated.exit_code == 0
             if done or self.pod.status.phase in TERMINAL:
@@ -129,7 +133,7 @@ class ContainerStatusConverter:
             state=self._convert_state(container_view),
             last_state=(old.last_state if old else None) or ContainerState(),
             ready=False,
-            restart_count=container_view.restart_count,
+            restart_count=_count_restarts(container_view, old),
             image=image,
             image_id=_image_id(image),
             container_id=f"{self.runtime_name}://{container_view.id}",
@@ -182,6 +186,26 @@ class ContainerStatusConverter:
         ended = status.state is not None and status.state.terminated is not None
         waits = ContainerState(waiting=ContainerStateWaiting(reason=why[0], message=why[1]))
         return status.replace(state=waits, last_state=status.state if ended else status.last_state)
+
+
+def _removed(status: ContainerStatus, old: ContainerStatus) -> ContainerStatus:
+    """Returns the status of a container that was removed so that all can start again."""
+    waits = ContainerStateWaiting(reason=RESTARTING_ALL, message=REMOVED)
+    ended = ContainerStateTerminated(reason=RESTARTING_ALL, message=REMOVED, exit_code=_LOST_CODE)
+    return status.replace(
+        state=ContainerState(waiting=waits),
+        last_state=ContainerState(terminated=ended),
+        restart_count=old.restart_count + 1,
+    )
+
+
+def _count_restarts(container_view: ContainerView, old: ContainerStatus | None) -> int:
+    """Returns how often a container was restarted, also if the runtime's attempts were removed."""
+    if old is None:
+        return container_view.restart_count
+    runs = container_view.state is cri.RuntimeContainerState.RUNNING
+    ended = old.state is not None and old.state.terminated is not None
+    return max(container_view.restart_count, old.restart_count + (runs and ended))
 
 
 def _has_succeeded(container_view: ContainerView) -> bool:

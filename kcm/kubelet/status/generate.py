@@ -20,6 +20,7 @@ from kcm.kubelet.status.containers import (
     terminate_statuses,
 )
 from kcm.kubelet.status.phase import FAILED, TERMINAL, compute_phase
+from kcm.kubelet.status.restarting import build_restarting, is_restarting_all
 from kcm.kubelet.types import is_static_pod
 
 ApplyProbes = Callable[[Pod, PodStatus], PodStatus]
@@ -36,6 +37,8 @@ class StatusContext:
     apply_probes: ApplyProbes
     eviction: tuple[str, str] | None = None  # reason and message, if the pod is to fail
     resizing: Sequence[PodCondition] = ()  # the conditions about a resize
+    # whether all containers start again when a rule says so; simulated nodes do not do that
+    restarts_all: bool = False
 
 
 def generate_status(
@@ -45,7 +48,10 @@ def generate_status(
 
     `old` is the status last reported. `over` says that no container will be started again.
     """
-    converter = ContainerStatusConverter(pod, view, context.runtime_name, context.waiting_reason)
+    restarts_all = context.restarts_all and is_restarting_all(pod, old, view)
+    converter = ContainerStatusConverter(
+        pod, view, context.runtime_name, context.waiting_reason, restarts_all
+    )
     inits = converter.convert(
         pod.spec.init_containers or (), old.init_container_statuses or (), init=True
     )
@@ -73,6 +79,7 @@ def generate_status(
         conditions=[
             *others,
             *stamp(pod, build_conditions(pod, status, phase, others, view)),
+            *(build_restarting(pod, old, view, phase) if context.restarts_all else ()),
             *stamp(pod, () if phase in TERMINAL else context.resizing),
         ],
         **_addresses(pod, old, view, context.host_ips),

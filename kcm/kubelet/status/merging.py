@@ -17,6 +17,7 @@ from kcm.api.core_v1 import (
     PodSpec,
     PodStatus,
 )
+from kcm.api.restarts import may_restart_all, restarts_after
 from kcm.helpers.pods import is_sidecar, list_containers
 from kcm.kubelet.status.conditions import (
     CONTAINERS_READY,
@@ -112,24 +113,20 @@ def _normalize_state(state: ContainerState | None, most: int) -> ContainerState 
 def restarts_ended_container(spec: PodSpec, old: PodStatus, new: PodStatus) -> bool:
     """Reports whether a container runs again that had ended and must not be restarted.
 
-    Sidecars may always be restarted.
+    Sidecars may always be restarted, and all containers of a pod with a rule for that.
     """
-    policy = spec.restart_policy
-    if policy in (None, "Always"):
+    if spec.restart_policy in (None, "Always") or may_restart_all(spec):
         return False
-    sidecars = {container.name for container in spec.init_containers or () if is_sidecar(container)}
-    inits = [
-        container
-        for container in old.init_container_statuses or ()
-        if container.name not in sidecars
-    ]
+    ordinary = [one for one in spec.init_containers or () if not is_sidecar(one)]
+    containers = {container.name: container for container in (*ordinary, *spec.containers)}
     after = {
         status.name: status
         for status in (*(new.container_statuses or ()), *(new.init_container_statuses or ()))
     }
-    for status in (*(old.container_statuses or ()), *inits):
+    for status in (*(old.container_statuses or ()), *(old.init_container_statuses or ())):
         ended = status.state.terminated if status.state else None
-        if ended is None or (ended.exit_code and policy == "OnFailure"):
+        container = containers.get(status.name)
+        if ended is None or container is None or restarts_after(container, spec, ended.exit_code):
             continue
         now = after.get(status.name)
         if now is not None and not (now.state and now.state.terminated):

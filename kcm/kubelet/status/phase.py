@@ -13,6 +13,7 @@ from kcm.api.restarts import restarts_after
 from kcm.helpers.pods import is_sidecar
 
 PENDING, RUNNING, SUCCEEDED, FAILED = "Pending", "Running", "Succeeded", "Failed"
+RESTARTING_ALL = "RestartingAllContainers"  # the reason of containers that are to start again
 TERMINAL = frozenset({SUCCEEDED, FAILED})
 
 Statuses = Mapping[str, ContainerStatus]
@@ -54,14 +55,19 @@ def _find_end(status: ContainerStatus | None) -> ContainerStateTerminated | None
 
 def _restarts(spec: PodSpec, container: Container, known: Statuses) -> bool:
     end = _find_end(known.get(container.name))
-    return end is not None and restarts_after(container, spec, end.exit_code)
+    return end is not None and _restarts_after(end, container, spec)
 
 
 def _has_failed_for_good(spec: PodSpec, container: Container, known: Statuses) -> bool:
     end = _find_end(known.get(container.name))
     if end is None or not end.exit_code:
         return False
-    return not restarts_after(container, spec, end.exit_code)
+    return not _restarts_after(end, container, spec)
+
+
+def _restarts_after(end: ContainerStateTerminated, container: Container, spec: PodSpec) -> bool:
+    """Reports whether a container starts again, by its policy or together with all others."""
+    return end.reason == RESTARTING_ALL or restarts_after(container, spec, end.exit_code)
 
 
 def _count_as(status: ContainerStatus | None) -> str:

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from kcm.api.core_v1 import (
+    Container,
     ContainerState,
     ContainerStateRunning,
     ContainerStateTerminated,
@@ -61,6 +62,9 @@ def status(
         name="c", state=states[state], container_id=id_, started=started
     )
     return PodStatus(phase=phase, container_statuses=[container_status])
+
+
+RULE = {"action": "Restart", "exitCodes": {"operator": "In", "values": [42]}}
 
 
 @pytest.mark.parametrize(
@@ -130,10 +134,22 @@ def test_a_container_that_is_not_started_again_is_not_probed_again() -> None:
     assert not step.go_on
 
 
-def test_a_sidecar_is_started_again_whatever_the_policy() -> None:
-    sidecar = builders.container("side", restart_policy="Always")
-    pod = builders.pod(restart_policy="Never", init_containers=[sidecar])
-    assert ProbedContainer(L, pod, sidecar, Probe()).is_restarted
+@pytest.mark.parametrize(
+    ("fields", "restarts"),
+    [
+        ({}, [False, False]),
+        ({"restartPolicy": "Always"}, [True, True]),
+        ({"restartPolicy": "Never", "restartPolicyRules": [RULE]}, [False, True]),
+    ],
+)
+def test_a_container_of_a_pod_that_never_restarts_may_do_so(
+    fields: dict[str, Any], restarts: list[bool]
+) -> None:
+    container = Container.model_validate({"name": "main", "image": "x", **fields})
+    probed = ProbedContainer(
+        L, builders.pod(restart_policy="Never", containers=[container]), container, Probe()
+    )
+    assert [probed.restarts_after(code) for code in (0, 42)] == restarts
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from kcm.api.core_v1 import Pod, PodCondition, PodStatus
+from kcm.api.core_v1 import Container, Pod, PodCondition, PodStatus
 from kcm.kubelet.kuberuntime.view import PodView
 from kcm.kubelet.status.conditions import needs_readiness_reconciled
 from kcm.kubelet.status.generate import StatusContext, generate_status
@@ -23,6 +23,7 @@ def status_of(
         "runtime_name": "process",
         "waiting_reason": lambda _: None,
         "apply_probes": without_probes,
+        "restarts_all": True,
     }
     context = StatusContext(**{**given, **changes})
     return generate_status(asked, old or asked.status, seen, context, over=over)
@@ -175,3 +176,69 @@ def test_status_and_conditions_say_of_which_generation_they_are() -> None:
     status = status_of(asked, view("main=running"))
     assert status.observed_generation == 3
     assert {c.observed_generation for c in status.conditions or ()} == {3}
+
+
+# --- All containers start again: after the cases with RestartAllContainers of
+# TestGenerateAllContainersRestartingCondition and Test_generateAPIPodStatus, Kubernetes 1.36.
+
+
+def restarting() -> tuple[Pod, PodStatus]:
+    """Returns a pod whose container `cause` restarts all when it exits with 42, and its status."""
+    rule = {"action": "RestartAllContainers", "exitCodes": {"operator": "In", "values": [42]}}
+    asked = pod("cause", "other", init="i", policy="Never")
+    cause, other = asked.spec.containers
+    ruled = Container.model_validate(
+        {"name": "cause", "image": "x", "restartPolicy": "Never", "restartPolicyRules": [rule]}
+    )
+    assert cause.name == ruled.name
+    asked = asked.with_spec(asked.spec.replace(containers=[ruled, other]))
+    return asked, asked.status
+
+
+def test_a_container_that_asks_for_it_has_all_restarted() -> None:
+    asked, old = restarting()
+    running = status_of(asked, view("i=0 cause=running other=running"), old=old)
+    assert conditions(running)["AllContainersRestarting"] == "False"
+    asking = status_of(asked, view("i=0 cause=42 other=running"), old=running)
+    assert conditions(asking)["AllContainersRestarting"] == "True RestartAllContainersStarted"
+    assert asking.phase == "Running"
+    assert status_of(asked, view("i=0 cause=1 other=running"), old=running).phase == "Running"
+    # The condition holds until the last of them is gone, whatever is still there.
+    going = status_of(asked, view("i=0"), old=asking)
+    assert conditions(going)["AllContainersRestarting"] == "True RestartAllContainersStarted"
+
+
+def test_removed_containers_wait_and_count_the_restart() -> None:
+    asked, old = restarting()
+    running = status_of(asked, view("i=0 cause=running other=running"), old=old)
+    asking = status_of(asked, view("i=0 cause=42 other=running"), old=running)
+    removed = status_of(asked, view(), old=asking)
+    assert conditions(removed)["AllContainersRestarting"] == "False"
+    assert removed.phase == "Running"
+    for one in (*(removed.init_container_statuses or ()), *(removed.container_statuses or ())):
+        assert one.restart_count == 1
+        assert one.state is not None
+        assert one.state.waiting is not None
+        assert one.state.waiting.reason == "RestartingAllContainers"
+        assert one.last_state is not None
+        assert one.last_state.terminated is not None
+        assert one.last_state.terminated.exit_code == 137
+    again = status_of(asked, view("i=0 cause=running other=running"), old=removed)
+    assert [one.restart_count for one in again.container_statuses or ()] == [1, 1]
+    assert (again.phase, conditions(again)["AllContainersRestarting"]) == ("Running", "False")
+
+
+def test_other_exits_and_pods_without_such_a_rule_restart_nothing() -> None:
+    asked, old = restarting()
+    ended = status_of(asked, view("i=0 cause=1 other=1"), old=old)
+    assert (ended.phase, conditions(ended)["AllContainersRestarting"]) == (
+        "Failed",
+        "False PodFailed",
+    )
+    assert "AllContainersRestarting" not in conditions(status_of(pod(), view("main=running")))
+
+
+def test_a_node_that_does_not_restart_all_says_nothing_of_it() -> None:
+    asked, old = restarting()
+    seen = status_of(asked, view("i=0 cause=42 other=running"), old=old, restarts_all=False)
+    assert "AllContainersRestarting" not in conditions(seen)
