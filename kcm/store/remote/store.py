@@ -180,7 +180,7 @@ class RemoteStore:
         return [decode_object(item | whole, resource) for item in page["items"] or ()]
 
     def list_indexed(self, resource: Resource[Kind], entry: str) -> FullList[Kind]:
-        """Returns the objects of the kind that have the index entry. It lists all of them."""
+        """Returns the objects of the kind that have the index entry; it lists all of them."""
         listed = self.list_all(resource)
         objects = (obj for obj in listed.objects if entry in index_entries(resource, obj))
         return FullList(objects, listed.resource_version)
@@ -229,8 +229,7 @@ class RemoteStore:
     ) -> WriteItem[Kind]:
         """Returns the item that creates `obj`.
 
-        A generated name is drawn here, and a missing namespace becomes `default`. `like` is not
-        used.
+        A generated name is drawn here, a missing namespace is `default`, and `like` is not used.
         """
         resource = obj.resource
         meta = obj.metadata
@@ -296,8 +295,9 @@ class RemoteStore:
             raise errors.Fenced(f"the deletion was refused: {fence} is no longer held")
         left: list[KubeObject] = []
         try:
-            self._delete_all(resource, namespace)
-            left += self._list_metadata(resource, namespace)
+            if any(self._list_metadata(resource, namespace)):  # of most kinds there are none
+                self._delete_all(resource, namespace)
+                left += self._list_metadata(resource, namespace)
         except errors.NotFound:  # the kind is no longer served
             left.clear()
         except errors.ApiError as error:

@@ -222,7 +222,7 @@ def _events(lines: Iterator[str]) -> Iterator[dict[str, Any]]:
     for line in lines:
         try:
             event = from_json(line)
-            if event["type"] and event["object"]["metadata"] is not None:
+            if event["type"] == "ERROR" or event["object"]["metadata"] is not None:
                 yield event
         except (ValueError, KeyError, TypeError) as error:
             raise errors.StoreUnavailable(

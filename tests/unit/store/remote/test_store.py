@@ -29,11 +29,20 @@ def test_a_conflict_fails_the_guard_for_which_the_pinned_version_stands(guard: G
 
 
 def test_a_collection_takes_its_dependents_along() -> None:
-    client = Answers({f"DELETE {MAPS}": {}, f"GET {MAPS}": {"items": []}})
+    item = {"metadata": {"name": "c", "namespace": "n"}}
+    client = Answers({f"DELETE {MAPS}": {}, f"GET {MAPS}": {"items": [item]}})
+    store = RemoteStore(client, WorkState())
+    assert store.delete_collection(ConfigMap.resource, "n").remaining == 1
+    (_, (_, body), _) = client.asked
+    assert body["propagationPolicy"] == "Background"
+    store.close()
+
+
+def test_an_empty_collection_is_not_deleted() -> None:
+    client = Answers({f"GET {MAPS}": {"items": []}})
     store = RemoteStore(client, WorkState())
     assert store.delete_collection(ConfigMap.resource, "n").clean
-    ((_, body), _) = client.asked
-    assert body["propagationPolicy"] == "Background"
+    assert [request for request, _ in client.asked] == [f"GET {MAPS}"]
     store.close()
 
 

@@ -11,7 +11,7 @@ from kcm import errors
 from kcm.api import codec
 from kcm.api.core_v1 import ConfigMap
 from kcm.store.remote.rest import RestClient
-from kcm.store.remote.streams import _RemoteWatch
+from kcm.store.remote.streams import _events, _RemoteWatch
 from kcm.testing.clock import FakeClock
 
 
@@ -41,6 +41,13 @@ def test_a_watch_that_is_told_that_its_position_lies_ahead_lists_again() -> None
     }
     with pytest.raises(errors.Gone, match="Too large"):
         new_watch(40)._take({"type": "ERROR", "object": status})
+
+
+def test_an_error_without_metadata_is_an_error_like_others() -> None:
+    line = '{"type": "ERROR", "object": {"kind": "Status", "code": 410, "reason": "Expired"}}'
+    (error,) = _events(iter([line]))
+    with pytest.raises(errors.Gone):
+        new_watch(1)._take({**error, "object": {**error["object"], "message": "too old"}})
 
 
 def test_fields_that_kcm_does_not_know_are_kept_in_whatever_order_they_come() -> None:

@@ -1,0 +1,196 @@
+"""Cases of nodes, volumes, certificates, tokens and other objects of a cluster."""
+
+from __future__ import annotations
+
+import base64
+from datetime import UTC, datetime, timedelta
+
+from tests.real.client import Json, Space
+from tests.real.objects import PDB, PODS, PVC, RS, Steps, owner, template, workload
+from tests.real.runner import Case
+from tests.signing_requests import build_pem_request
+
+
+def disruption(space: Space) -> Steps:
+    space.create(RS, "web", spec=workload("web", 3))
+    selector = {"matchLabels": {"app": "web"}}
+    space.create(PDB, "web", spec={"minAvailable": 2, "selector": selector})
+    yield "one allowed", lambda: space.at(PDB, "web", "status", "disruptionsAllowed") == 1
+
+
+def taint_eviction(space: Space) -> Steps:
+    name = "tainted"
+    taint = {"key": "real", "effect": "NoExecute"}
+    body = {"metadata": {"name": name}, "spec": {"taints": [taint]}}
+    space.api.create("/api/v1/nodes", body)
+    space.create(PODS, "p", spec=template()["spec"] | {"nodeName": name})
+    yield "evicted", lambda: not space.pods()
+
+
+def ttl(space: Space) -> Steps:
+    space.api.create("/api/v1/nodes", {"metadata": {"name": "annotated"}})
+    path, key = "/api/v1/nodes/annotated", "node.alpha.kubernetes.io/ttl"
+
+    def is_annotated() -> bool:
+        return key in ((space.api.get(path) or {})["metadata"].get("annotations") or {})
+
+    yield "annotated", is_annotated
+
+
+def volumes(space: Space) -> Steps:
+    """Binds a claim, protects both, and keeps the volume that a claim leaves behind."""
+    size = {"storage": "1Gi"}
+    source = {"hostPath": {"path": "/tmp/x"}, "accessModes": ["ReadWriteOnce"]}
+    name = f"pv-{space.name}"
+    volume = {"capacity": size, "storageClassName": name, **source}
+    path = f"/api/v1/persistentvolumes/{name}"
+    space.api.create("/api/v1/persistentvolumes", {"metadata": {"name": name}, "spec": volume})
+    claim = {"storageClassName": name, "accessModes": ["ReadWriteOnce"]}
+    space.create(PVC, "c", spec={**claim, "resources": {"requests": size}})
+    yield "bound", lambda: space.at(PVC, "c", "status", "phase") == "Bound"
+    bound = space.get(PVC, "c")
+    assert bound is not None
+    assert "kubernetes.io/pvc-protection" in bound["metadata"]["finalizers"]
+    space.delete(PVC, "c")
+    yield "the claim goes", lambda: space.get(PVC, "c") is None
+    yield "released", lambda: (space.api.get(path) or {})["status"]["phase"] == "Released"
+    space.api.delete(path)
+    yield "the volume goes", lambda: space.api.get(path) is None
+
+
+def ephemeral_volume(space: Space) -> Steps:
+    claim = {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Mi"}}}
+    volume = {"name": "v", "ephemeral": {"volumeClaimTemplate": {"spec": claim}}}
+    space.create(PODS, "p", spec=template(volumes=[volume])["spec"])
+    yield "a claim", lambda: space.get(PVC, "p-v")
+
+
+def attach_detach(space: Space) -> Steps:
+    name, driver = f"pv-{space.name}", "real.csi.example.com"
+    space.api.create(
+        "/apis/storage.k8s.io/v1/csidrivers", {"metadata": {"name": driver}, "spec": {}}
+    )
+    annotations = {"volumes.kubernetes.io/controller-managed-attach-detach": "true"}
+    space.api.create(
+        "/api/v1/nodes", {"metadata": {"name": "attaching", "annotations": annotations}}
+    )
+    node = space.api.get("/api/v1/nodes/attaching")
+    assert node is not None
+    csi = {
+        "metadata": {"name": "attaching", "ownerReferences": owner("Node", "v1", node)},
+        "spec": {"drivers": [{"name": driver, "nodeID": "n", "topologyKeys": None}]},
+    }
+    space.api.create("/apis/storage.k8s.io/v1/csinodes", csi)
+    claim = {"namespace": space.name, "name": "c"}
+    volume = {
+        "capacity": {"storage": "1Gi"},
+        "accessModes": ["ReadWriteOnce"],
+        "storageClassName": name,
+        "csi": {"driver": driver, "volumeHandle": "h"},
+        "claimRef": claim,
+    }
+    space.api.create("/api/v1/persistentvolumes", {"metadata": {"name": name}, "spec": volume})
+    wanted = {"requests": {"storage": "1Gi"}}
+    modes = {"accessModes": ["ReadWriteOnce"], "storageClassName": name}
+    space.create(PVC, "c", spec={**modes, "resources": wanted, "volumeName": name})
+    yield "bound", lambda: space.at(PVC, "c", "status", "phase") == "Bound"
+    mount = {"name": "v", "persistentVolumeClaim": {"claimName": "c"}}
+    space.create(PODS, "p", spec=template(volumes=[mount])["spec"] | {"nodeName": "attaching"})
+    yield "attached", lambda: _attachments(space, name)
+
+
+def _attachments(space: Space, volume: str) -> list[Json]:
+    listed = space.api.list("/apis/storage.k8s.io/v1/volumeattachments")
+    return [a for a in listed if a["spec"]["source"].get("persistentVolumeName") == volume]
+
+
+def signing(space: Space) -> Steps:
+    """Approves and signs the client certificate of a node, which asks for it itself."""
+    request = build_pem_request("system:node:n1", "system:nodes")
+    spec = {
+        "request": base64.b64encode(request).decode(),
+        "signerName": "kubernetes.io/kube-apiserver-client",
+        "usages": ["client auth"],
+    }
+    path = "/apis/certificates.k8s.io/v1/certificatesigningrequests"
+    name = f"csr-{space.name}"
+    created = space.api.create(path, {"metadata": {"name": name}, "spec": spec})
+    condition = {"type": "Approved", "status": "True", "reason": "Test", "message": "test"}
+    approved = {**created, "status": {"conditions": [condition]}}
+    response = space.api.http.put(f"{path}/{name}/approval", json=approved)
+    assert response.is_success, response.text
+    yield "signed", lambda: (space.api.get(f"{path}/{name}") or {})["status"].get("certificate")
+
+
+def clusterrole_aggregation(space: Space) -> Steps:
+    path = "/apis/rbac.authorization.k8s.io/v1/clusterroles"
+    labels = {"for": space.name}
+    rule = {"apiGroups": ["real"], "resources": ["things"], "verbs": ["get"]}
+    selected = {"clusterRoleSelectors": [{"matchLabels": labels}]}
+    space.api.create(path, {"metadata": {"name": f"{space.name}-sum"}, "aggregationRule": selected})
+    part = {"metadata": {"name": f"{space.name}-part", "labels": labels}, "rules": [rule]}
+    space.api.create(path, part)
+    yield "summed up", lambda: (space.api.get(f"{path}/{space.name}-sum") or {})["rules"] == [rule]
+
+
+def validatingadmissionpolicy_status(space: Space) -> Steps:
+    path = "/apis/admissionregistration.k8s.io/v1/validatingadmissionpolicies"
+    rule = {"apiGroups": ["apps"], "apiVersions": ["v1"], "operations": ["CREATE"]}
+    rules = [{**rule, "resources": ["deployments"]}]
+    spec = {
+        "matchConstraints": {"resourceRules": rules},
+        "validations": [{"expression": "object.spec.replicas > 'text'"}],
+    }
+    name = space.name
+    space.api.create(path, {"metadata": {"name": name}, "spec": spec})
+
+    def has_warnings() -> bool:
+        status = (space.api.get(f"{path}/{name}") or {}).get("status") or {}
+        return bool((status.get("typeChecking") or {}).get("expressionWarnings"))
+
+    yield "warnings", has_warnings
+
+
+def service_cidr(space: Space) -> Steps:
+    path = "/apis/networking.k8s.io/v1/servicecidrs"
+    name = space.name
+    space.api.create(path, {"metadata": {"name": name}, "spec": {"cidrs": ["10.77.0.0/24"]}})
+
+    def is_ready() -> bool:
+        obj = space.api.get(f"{path}/{name}") or {}
+        return bool(obj.get("status", {}).get("conditions")) and bool(obj["metadata"]["finalizers"])
+
+    yield "ready", is_ready
+    space.api.delete(f"{path}/{name}")
+    yield "gone", lambda: space.api.get(f"{path}/{name}") is None
+
+
+def bootstrap_tokens(space: Space) -> Steps:
+    """The token cleaner deletes a bootstrap token at its time."""
+    path = "/api/v1/namespaces/kube-system/secrets"
+    expiry = (datetime.now(UTC) + timedelta(seconds=3)).strftime("%Y-%m-%dT%H:%M:%SZ")
+    data = {"token-id": "abcdef", "token-secret": "0123456789abcdef", "expiration": expiry}
+    name = "bootstrap-token-abcdef"
+    body = {"metadata": {"name": name}, "type": "bootstrap.kubernetes.io/token", "stringData": data}
+    space.api.create(path, body)
+    yield "gone", lambda: space.api.get(f"{path}/{name}") is None
+
+
+def podgc(space: Space) -> Steps:
+    space.create(PODS, "lost", spec=template()["spec"] | {"nodeName": "never-was"})
+    yield "gone", lambda: space.get(PODS, "lost") is None
+
+
+CASES: tuple[Case, ...] = (
+    disruption,
+    taint_eviction,
+    ttl,
+    volumes,
+    ephemeral_volume,
+    attach_detach,
+    signing,
+    clusterrole_aggregation,
+    validatingadmissionpolicy_status,
+    service_cidr,
+    bootstrap_tokens,
+)
