@@ -8,7 +8,7 @@ Source: plugin/pkg/auth/authorizer/rbac/bootstrappolicy/policy.go, Kubernetes 1.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from kcm.api.rbac_v1 import (
     GROUP,
@@ -16,8 +16,6 @@ from kcm.api.rbac_v1 import (
     ClusterRole,
     ClusterRoleBinding,
     PolicyRule,
-    Role,
-    RoleBinding,
     RoleRef,
     Subject,
 )
@@ -33,8 +31,7 @@ from kcm.helpers.bootstrap_tokens import NODE_TOKEN_GROUP
 
 AUTOUPDATE = "rbac.authorization.kubernetes.io/autoupdate"
 LABELS = {"kubernetes.io/bootstrapping": "rbac-defaults"}
-_AUTHENTICATION = "extension-apiserver-authentication"  # a ConfigMap for other API servers
-_AUTHENTICATION_READER = f"{_AUTHENTICATION}-reader"
+_NO_LABELS: Mapping[str, str] = {}
 _AGGREGATE = "rbac.authorization.k8s.io/aggregate-to-"
 
 _READ = "get list watch"
@@ -46,9 +43,9 @@ _REVIEWS = (
 )
 
 # Verbs, groups (`core` for the core group), resources, and perhaps names of objects.
-_Rule = tuple[str, str, str] | tuple[str, str, str, str]
+RuleText = tuple[str, str, str] | tuple[str, str, str, str]
 
-_VIEW: Sequence[_Rule] = (
+_VIEW: Sequence[RuleText] = (
     (_READ, "core", "configmaps endpoints persistentvolumeclaims persistentvolumeclaims/status "
      "pods replicationcontrollers replicationcontrollers/scale serviceaccounts services "
      "services/status"),
@@ -70,7 +67,7 @@ _VIEW: Sequence[_Rule] = (
      "replicasets/status replicationcontrollers/scale"),
     (_READ, "resource.k8s.io", "resourceclaims resourceclaims/status resourceclaimtemplates"),
 )  # fmt: skip
-_EDIT: Sequence[_Rule] = (
+_EDIT: Sequence[RuleText] = (
     (_READ, "core", "pods/attach pods/exec pods/portforward pods/proxy secrets services/proxy"),
     ("impersonate", "core", "serviceaccounts"),
     (_CHANGE, "core", "pods pods/attach pods/exec pods/portforward pods/proxy"),
@@ -90,11 +87,11 @@ _EDIT: Sequence[_Rule] = (
      "ingresses networkpolicies replicasets replicasets/scale replicationcontrollers/scale"),
     (_CHANGE, "resource.k8s.io", "resourceclaims resourceclaimtemplates"),
 )  # fmt: skip
-_ADMIN: Sequence[_Rule] = (
+_ADMIN: Sequence[RuleText] = (
     ("create", "authorization.k8s.io", "localsubjectaccessreviews"),
     (f"{_CHANGE} {_READ}", GROUP, "rolebindings roles"),
 )
-_OF_NODES: Sequence[_Rule] = (
+_OF_NODES: Sequence[RuleText] = (
     *_REVIEWS,
     ("create", "authorization.k8s.io", "localsubjectaccessreviews"),
     (_READ, "core", "services"),
@@ -119,13 +116,13 @@ _OF_NODES: Sequence[_Rule] = (
     (_READ, "node.k8s.io", "runtimeclasses"),
 )
 # The role has these, too. The Node authorizer does not allow them for every object.
-_NODE: Sequence[_Rule] = (
+_NODE: Sequence[RuleText] = (
     *_OF_NODES,
     ("get", "core", "serviceaccounts"),
     ("get", "resource.k8s.io", "resourceclaims"),
     ("deletecollection", "resource.k8s.io", "resourceslices"),
 )
-_CONTROLLER_MANAGER: Sequence[_Rule] = (
+_CONTROLLER_MANAGER: Sequence[RuleText] = (
     _EVENTS,
     ("create", "coordination.k8s.io", "leases"),
     ("get update", "coordination.k8s.io", "leases", "kube-controller-manager"),
@@ -137,7 +134,7 @@ _CONTROLLER_MANAGER: Sequence[_Rule] = (
     ("list watch", "*", "*"),
     ("create", "core", "serviceaccounts/token"),
 )
-_SCHEDULER: Sequence[_Rule] = (
+_SCHEDULER: Sequence[RuleText] = (
     _EVENTS,
     ("create", "coordination.k8s.io", "leases"),
     ("get update", "coordination.k8s.io", "leases", "kube-scheduler"),
@@ -163,44 +160,44 @@ _SCHEDULER: Sequence[_Rule] = (
     (f"patch update {_READ}", "resource.k8s.io", "resourceclaims/status"),
     ("patch update", "resource.k8s.io", "resourceclaims/binding"),
 )
-_PROXIER: Sequence[_Rule] = (
+_PROXIER: Sequence[RuleText] = (
     ("list watch", "core", "endpoints services"),
     (_READ, "core", "nodes"),
     _EVENTS,
     ("list watch", "discovery.k8s.io", "endpointslices"),
     ("list watch", "networking.k8s.io", "servicecidrs"),
 )
-_PROBLEM_DETECTOR: Sequence[_Rule] = (
+_PROBLEM_DETECTOR: Sequence[RuleText] = (
     ("get", "core", "nodes"),
     ("patch", "core", "nodes/status"),
     _EVENTS,
 )
-_PROVISIONER: Sequence[_Rule] = (
+_PROVISIONER: Sequence[RuleText] = (
     (f"create delete {_READ}", "core", "persistentvolumes"),
     (f"update {_READ}", "core", "persistentvolumeclaims"),
     (_READ, "storage.k8s.io", "storageclasses"),
     ("watch", "core", "events"),
     _EVENTS,
 )
-_VOLUME_SCHEDULER: Sequence[_Rule] = (
+_VOLUME_SCHEDULER: Sequence[RuleText] = (
     (f"patch update {_READ}", "core", "persistentvolumeclaims persistentvolumes"),
     (_READ, "storage.k8s.io", "storageclasses"),
 )
-_KUBELET_ADMIN: Sequence[_Rule] = (
+_KUBELET_ADMIN: Sequence[RuleText] = (
     (f"proxy {_READ}", "core", "nodes"),
     ("*", "core", "nodes/configz nodes/healthz nodes/log nodes/metrics nodes/pods nodes/proxy "
      "nodes/stats"),
 )  # fmt: skip
 _APPROVED = ("kube-apiserver-client", "kube-apiserver-client-kubelet", "kubelet-serving",
              "legacy-unknown")  # fmt: skip
-_BASIC: Sequence[_Rule] = (
+_BASIC: Sequence[RuleText] = (
     ("create", "authorization.k8s.io", "selfsubjectaccessreviews selfsubjectrulesreviews"),
     ("create", "authentication.k8s.io", "selfsubjectreviews"),
 )
 _SIGNING = "certificates.k8s.io"
-_BOOTSTRAPPER: Sequence[_Rule] = ((f"create {_READ}", _SIGNING, "certificatesigningrequests"),)
+_BOOTSTRAPPER: Sequence[RuleText] = ((f"create {_READ}", _SIGNING, "certificatesigningrequests"),)
 _CERTIFICATES = f"system:{_SIGNING}:"
-_RULES: Mapping[str, Sequence[_Rule]] = {
+_RULES: Mapping[str, Sequence[RuleText]] = {
     "cluster-admin": (("*", "*", "*"),),
     "system:aggregate-to-admin": _ADMIN,
     "system:aggregate-to-edit": _EDIT,
@@ -267,7 +264,7 @@ _BOUND: Mapping[str, Sequence[str]] = {
 
 def cluster_roles() -> list[ClusterRole]:
     """Returns the default ClusterRoles, sorted by name."""
-    rules = {name: [_rule(*rule) for rule in rules] for name, rules in _RULES.items()}
+    rules = {name: parse_rules(rules) for name, rules in _RULES.items()}
     rules["cluster-admin"].append(PolicyRule(verbs=["*"], non_resource_urls=["*"]))
     for name, paths in _PATHS.items():
         reading = PolicyRule(verbs=["get"], non_resource_urls=paths.split())
@@ -284,7 +281,7 @@ def cluster_roles() -> list[ClusterRole]:
 
 def node_rules() -> list[PolicyRule]:
     """Returns the rules of the ClusterRole system:node that the Node authorizer applies, too."""
-    return [_rule(*rule) for rule in _OF_NODES]
+    return parse_rules(_OF_NODES)
 
 
 def joining_bindings() -> list[ClusterRoleBinding]:
@@ -300,9 +297,9 @@ def joining_bindings() -> list[ClusterRoleBinding]:
     )
     return [
         ClusterRoleBinding(
-            metadata=_metadata(name, {}),
+            metadata=default_metadata(name),
             role_ref=RoleRef(api_group=GROUP, kind="ClusterRole", name=role),
-            subjects=[_subject(f"Group {group}")],
+            subjects=[parse_subject(f"Group {group}")],
         )
         for name, role, group in bound
     ]
@@ -312,47 +309,22 @@ def cluster_role_bindings() -> list[ClusterRoleBinding]:
     """Returns the default ClusterRoleBindings. Each grants the ClusterRole of the same name."""
     return [
         ClusterRoleBinding(
-            metadata=_metadata(name, {}),
+            metadata=default_metadata(name),
             role_ref=RoleRef(api_group=GROUP, kind="ClusterRole", name=name),
-            subjects=[_subject(text) for text in subjects] or None,
+            subjects=[parse_subject(text) for text in subjects] or None,
         )
         for name, subjects in _BOUND.items()
     ]
 
 
-def namespace_roles() -> list[Role]:
-    """Returns the default Roles.
-
-    Source: plugin/pkg/auth/authorizer/rbac/bootstrappolicy/namespace_policy.go, Kubernetes 1.33.
-    Those of upstream's own controllers are left out.
-    """
-    rule = _rule(_READ, "core", "configmaps", _AUTHENTICATION)
-    return [Role(metadata=_in_system(_AUTHENTICATION_READER), rules=[rule])]
-
-
-def namespace_role_bindings() -> list[RoleBinding]:
-    """Returns the default RoleBindings."""
-    users = ("system:kube-controller-manager", "system:kube-scheduler")
-    return [
-        RoleBinding(
-            metadata=_in_system(f"system::{_AUTHENTICATION_READER}"),
-            role_ref=RoleRef(api_group=GROUP, kind="Role", name=_AUTHENTICATION_READER),
-            subjects=[_subject(f"User {user}") for user in users],
-        )
-    ]
-
-
-def _in_system(name: str) -> ObjectMeta:
-    return _metadata(name, {}).replace(namespace="kube-system")
-
-
 def _role(name: str, rules: list[PolicyRule] | None) -> ClusterRole:
     part_of = _PARTS.get(name) or _AGGREGATED.get(name)
     labels = {f"{_AGGREGATE}{part_of}": "true"} if part_of else {}
-    return ClusterRole(metadata=_metadata(name, labels), rules=rules)
+    return ClusterRole(metadata=default_metadata(name, labels), rules=rules)
 
 
-def _metadata(name: str, labels: Mapping[str, str]) -> ObjectMeta:
+def default_metadata(name: str, labels: Mapping[str, str] = _NO_LABELS) -> ObjectMeta:
+    """Returns the metadata of a default role or binding."""
     return ObjectMeta(name=name, labels={**LABELS, **labels}, annotations={AUTOUPDATE: "true"})
 
 
@@ -365,7 +337,13 @@ def _rule(verbs: str, groups: str, resources: str, names: str = "") -> PolicyRul
     )
 
 
-def _subject(text: str) -> Subject:
+def parse_rules(rules: Iterable[RuleText]) -> list[PolicyRule]:
+    """Returns rules from their texts."""
+    return [_rule(*rule) for rule in rules]
+
+
+def parse_subject(text: str) -> Subject:
+    """Returns a subject from its kind and name, and namespace: `ServiceAccount ns/name`."""
     kind, _, name = text.partition(" ")
     if kind == "ServiceAccount":
         namespace, _, name = name.partition("/")
