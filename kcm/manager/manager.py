@@ -69,13 +69,14 @@ class Manager:
         routes: dict[Resource, list[WatchRoute]] = {}
         for controller in self.context.controllers:
             for watch in controller.watches():
-                route = WatchRoute(controller, watch, self._view_of(controller))
+                route = WatchRoute(controller, watch, partial(self.view_of, controller))
                 for resource in _list_watched_resources(watch.model, self.context.store.scheme):
                     routes.setdefault(resource, []).append(route)
         return routes
 
-    def _view_of(self, controller: Controller) -> Callable[[], View]:
-        return lambda: self.context.caches.view(controller, self.context.clock.now())
+    def view_of(self, controller: Controller) -> View:
+        """Returns what a controller may read now, from the caches of this process."""
+        return self.context.caches.view(controller, self.context.clock.now())
 
     def _kind(self, resource: Resource, routes: list[WatchRoute]) -> KindDispatcher:
         lease = self.leases.add(f"dispatch:{resource.name}", self._took_over, _ignore_stop)
@@ -104,7 +105,7 @@ class Manager:
     def _join(self, resource: Resource) -> KindDispatcher:
         """Starts to dispatch a kind that was added after the start."""
         routes = [
-            WatchRoute(controller, watch, self._view_of(controller))
+            WatchRoute(controller, watch, partial(self.view_of, controller))
             for controller in self.context.controllers
             for watch in controller.watches()
             if watch.model is None

@@ -23,18 +23,20 @@ from prometheus_client.core import (
 from prometheus_client.registry import Collector
 
 from kcm import __version__, errors
+from kcm.api.resource_v1 import ResourceClaim
 from kcm.api.scheme import Kinds
+from kcm.controllers.resourceclaim import ResourceClaimController
 from kcm.controllers.scheduler import SchedulerController
 from kcm.coordination.presence import members
 from kcm.coordination.workqueue.metrics import QueueCollector
 from kcm.manager.declared_metrics import families_of_declared
+from kcm.manager.device_metrics import claim_families, volume_families
 from kcm.manager.manager import Manager
 from kcm.manager.node_metrics import DURATION, MONITOR, node_families
 from kcm.manager.queues import count_workers
 from kcm.manager.scheduler_metrics import pending_families
 from kcm.manager.server_metrics import server_families
 from kcm.manager.ticks.names import loop_name
-from kcm.manager.volume_metrics import volume_families
 from kcm.reconcile.counters import Counter, Histogram
 from kcm.reconcile.metrics import BUCKETS, PASS, SYNC, Totals, read_counts, read_totals
 from kcm.redisio import RedisIO
@@ -64,6 +66,7 @@ def build_registry(
                 lambda: worker_families(io, manager.queues.broker_queues),
                 lambda: node_families(io),
                 lambda: volume_families(io),
+                lambda: claim_families(list_claims(manager)),
                 lambda: pending_families(io, scheduler_names(manager)),
                 lambda: families_of_declared(list_declared_metrics(manager), read_counts(io)),
             ),
@@ -164,6 +167,14 @@ def scheduler_names(manager: Manager) -> list[str]:
         if isinstance(controller, SchedulerController):
             return sorted(controller.options.names)
     return []
+
+
+def list_claims(manager: Manager) -> Sequence[ResourceClaim]:
+    """Returns the cached ResourceClaims, none if their controller does not run here."""
+    for controller in manager.context.controllers:
+        if isinstance(controller, ResourceClaimController):
+            return manager.view_of(controller).lister(ResourceClaim).list()
+    return ()
 
 
 def list_declared_metrics(manager: Manager) -> list[Counter | Histogram]:

@@ -27,6 +27,12 @@ class ResourceClaimSpec(Model):
 
     devices: DeviceClaim = Field(default_factory=DeviceClaim)
 
+    @property
+    def has_admin_access(self) -> bool:
+        """Whether a request asks for administrators' access to a device."""
+        requests = self.devices.requests or ()
+        return any(one.exactly is not None and one.exactly.admin_access for one in requests)
+
 
 class ResourceClaimConsumerReference(Model):
     """An object that uses a claim, as a rule a pod in its namespace."""

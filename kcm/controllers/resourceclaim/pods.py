@@ -153,9 +153,7 @@ def has_admin_access(write: object) -> str:
     """Returns the label of a creation: `true` if a request of the claim asks for admin access."""
     assert isinstance(write, Create)  # the plan has no other writes
     assert isinstance(write.obj, ResourceClaim)
-    requests = write.obj.spec.devices.requests or ()
-    asks = any(one.exactly is not None and one.exactly.admin_access for one in requests)
-    return str(asks).lower()
+    return str(write.obj.spec.has_admin_access).lower()
 
 
 def _list_failures(pod: Pod, outcome: Outcome) -> list[Event]:

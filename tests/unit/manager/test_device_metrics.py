@@ -1,11 +1,13 @@
-"""Tests the gauges of attached volumes."""
+"""Tests the gauges of attached volumes and of ResourceClaims."""
 
 from __future__ import annotations
 
 from typing import Any
 
-from kcm.manager.volume_metrics import volume_families
+from kcm.api.pod_claims import EXTENDED
+from kcm.manager.device_metrics import claim_families, volume_families
 from kcm.redisio.keys import Keys
+from tests.unit.controllers.resourceclaim.objects import claim, pod, template
 
 PLUGIN = "kubernetes.io/csi:disks.example.com"
 
@@ -39,3 +41,19 @@ def test_volumes_are_shown_as_the_last_pass_counted_them() -> None:
 
 def test_without_a_pass_there_are_no_volumes() -> None:
     assert values(None, None) == {}
+
+
+# After TestResourceClaimEventHandler in pkg/controller/resourceclaim/controller_test.go.
+def test_claims_are_counted_by_allocation_access_and_source() -> None:
+    extended = claim("e").with_metadata(annotations={EXTENDED: "true"})
+    privileged = claim("p").with_spec(template(admin=True).spec.spec)
+    given = [claim("a"), claim("b"), claim("c", allocated=True), extended, privileged]
+    given.append(claim("t", owner=pod()))
+    (family,) = claim_families(given)
+    assert {tuple(s.labels.values()): s.value for s in family.samples} == {
+        ("false", "false", ""): 2,
+        ("true", "false", ""): 1,
+        ("false", "false", "extended_resource"): 1,
+        ("false", "true", ""): 1,
+        ("false", "false", "resource_claim_template"): 1,
+    }
