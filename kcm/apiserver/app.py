@@ -18,6 +18,7 @@ from kcm.apiserver.admission.plugins import (
     build_request_plugins,
 )
 from kcm.apiserver.aggregation.aggregation import Aggregation, AggregationOptions
+from kcm.apiserver.auditing.trail import AuditTrail
 from kcm.apiserver.auth.access import AccessRules
 from kcm.apiserver.auth.control import AccessControl, AuthOptions
 from kcm.apiserver.bootstrap.definitions import DefinitionLoop
@@ -81,6 +82,7 @@ class ApiServerOptions:
     aggregation: AggregationOptions = field(default_factory=AggregationOptions)
     faults: ServerFaults | None = None  # what a test wants to fail
     processes: HeavyProcesses | None = None  # make heavy writes
+    audit: AuditTrail | None = None  # writes audit events
 
 
 class ApiServer:
@@ -173,7 +175,7 @@ class ApiServer:
 
         # What a request passes: see `FilterChain`.
         self._chain = FilterChain(
-            Audit(metrics),
+            Audit(metrics, options.audit),
             PanicRecovery(),
             RequestInfoFilter(access),
             Authentication(access, metrics),

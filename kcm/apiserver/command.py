@@ -144,6 +144,17 @@ def take_limits(values: dict[str, Any]) -> Limits:
     help="Accept bootstrap tokens: Secrets of type bootstrap.kubernetes.io/token in kube-system.",
 )
 @click.option(
+    "--audit-policy-file",
+    type=click.Path(path_type=Path, exists=True, dir_okay=False),
+    help="File of a Policy (audit.k8s.io/v1), which says what is in the audit log.",
+)
+@click.option(
+    "--audit-log-path",
+    default="",
+    help="File to which audit events are appended, `-` for standard output. Needs "
+    "--audit-policy-file.",
+)
+@click.option(
     "--tls-cert-file",
     type=click.Path(path_type=Path, exists=True, dir_okay=False),
     help="File of the certificate to serve with, instead of one that is generated. Needs "
@@ -183,6 +194,8 @@ def read_options(
     cluster_authority: bool,
     local_storage_class: bool,
     enable_bootstrap_token_auth: bool,
+    audit_policy_file: Path | None,
+    audit_log_path: str,
     tls_cert_file: Path | None,
     tls_private_key_file: Path | None,
     **other_flags: Any,
@@ -227,6 +240,8 @@ def read_options(
         bootstrap_tokens=enable_bootstrap_token_auth,
         names=names,
         certificate=served,
+        audit_policy=audit_policy_file,
+        audit_log=audit_log_path,
         tokens=TokenFlags.take(other_flags),
         aggregation=AggregationFlags.take(other_flags),
     )

@@ -19,6 +19,7 @@ from kcm.apiserver import credentials
 from kcm.apiserver.admission_config import load_admission_config
 from kcm.apiserver.aggregation.options import AggregationFlags
 from kcm.apiserver.app import ApiServer, ApiServerOptions
+from kcm.apiserver.auditing.trail import open_trail
 from kcm.apiserver.auth import tokenfile
 from kcm.apiserver.auth.access import AccessRules
 from kcm.apiserver.auth.authenticators import check_authorities
@@ -93,6 +94,8 @@ class ServerOptions:
     local_storage_class: bool = False
     bootstrap_tokens: bool = False
     admission_config: Path | None = None
+    audit_policy: Path | None = None
+    audit_log: str = ""  # a path, or - for standard output
     names: tuple[str, ...] = ()  # further names and addresses for the certificate
     certificate: Certificate | None = None  # what is served, None for one that is generated
     tokens: TokenFlags = field(default_factory=TokenFlags)
@@ -187,6 +190,7 @@ def _serve(
             aggregation=options.aggregation.load(options.client_ca_file),
             faults=options.faults,
             processes=_heavy_processes(store, options),
+            audit=open_trail(options.audit_policy, options.audit_log, store.clock),
         ),
     )
     url = url_of(listener, certificate)

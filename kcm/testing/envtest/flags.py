@@ -59,8 +59,8 @@ _REPEATED = """
 """
 
 _ACTED_ON = """
-    admission-control-config-file anonymous-auth api-audiences authorization-mode bind-address
-    cert-dir client-ca-file default-not-ready-toleration-seconds
+    admission-control-config-file anonymous-auth api-audiences audit-log-path audit-policy-file
+    authorization-mode bind-address cert-dir client-ca-file default-not-ready-toleration-seconds
     default-unreachable-toleration-seconds disable-admission-plugins enable-admission-plugins
     enable-bootstrap-token-auth etcd-prefix etcd-servers feature-gates
     kubelet-certificate-authority kubelet-client-certificate kubelet-client-key
@@ -83,6 +83,13 @@ _ACCEPTED = {
         delete-collection-workers enable-priority-and-fairness goaway-chance
         http2-max-streams-per-connection max-connection-bytes-per-sec min-request-timeout
         watch-cache watch-cache-sizes
+    """,
+    "each audit event is written at once, whole, into one file": """
+        audit-log-batch-buffer-size audit-log-batch-max-size audit-log-batch-max-wait
+        audit-log-batch-throttle-burst audit-log-batch-throttle-enable
+        audit-log-batch-throttle-qps audit-log-compress audit-log-maxage audit-log-maxbackup
+        audit-log-maxsize audit-log-mode audit-log-truncate-enabled
+        audit-log-truncate-max-batch-size audit-log-truncate-max-event-size
     """,
     "kcm speaks HTTP/1.1": "disable-http2-serving",
     "the server starts and stops at once": """
@@ -132,13 +139,7 @@ _REFUSED = {
     "kcm decides by Node, RBAC, AlwaysAllow and AlwaysDeny": """
         authorization-config authorization-policy-file authorization-webhook-config-file
     """,
-    "kcm writes no audit events; its own log has a line for each write": """
-        audit-log-batch-buffer-size audit-log-batch-max-size audit-log-batch-max-wait
-        audit-log-batch-throttle-burst audit-log-batch-throttle-enable
-        audit-log-batch-throttle-qps audit-log-compress audit-log-format audit-log-maxage
-        audit-log-maxbackup audit-log-maxsize audit-log-mode audit-log-path
-        audit-log-truncate-enabled audit-log-truncate-max-batch-size
-        audit-log-truncate-max-event-size audit-log-version audit-policy-file
+    "kcm writes audit events into a file only": """
         audit-webhook-batch-buffer-size audit-webhook-batch-max-size audit-webhook-batch-max-wait
         audit-webhook-batch-throttle-burst audit-webhook-batch-throttle-enable
         audit-webhook-batch-throttle-qps audit-webhook-config-file audit-webhook-initial-backoff
@@ -164,6 +165,8 @@ _REFUSED = {
 # Flags of which only the value is accepted that describes what kcm does.
 _ONLY = {
     "allow-privileged": (("true",), "kcm admits privileged containers"),
+    "audit-log-format": (("json",), "audit events are lines of JSON"),
+    "audit-log-version": (("audit.k8s.io/v1",), "audit events are those of v1"),
     "aggregator-reject-forwarding-redirect": (("true",), "kcm follows no redirect of such servers"),
     "emulated-version": (("1.36", "kube=1.36"), "kcm is like Kubernetes 1.36"),
     "emulation-forward-compatible": (("false",), "kcm is like Kubernetes 1.36"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 import sys
 import urllib.error
@@ -125,6 +126,44 @@ def test_a_flag_that_cannot_be_followed_ends_the_program(
     assert process.wait(20) == 1
     assert process.stderr is not None
     assert words in process.stderr.read()
+
+
+POLICY = """
+apiVersion: audit.k8s.io/v1
+kind: Policy
+rules:
+- {level: None, nonResourceURLs: ["/healthz*"]}
+- {level: RequestResponse, verbs: [create], omitManagedFields: true}
+- {level: Metadata, resources: [{group: "", resources: [configmaps]}]}
+"""
+
+
+def test_audit_events_are_written_as_the_policy_says(suite: Suite, tmp_path: Path) -> None:
+    policy, log = tmp_path / "policy.yaml", tmp_path / "audit.log"
+    policy.write_text(POLICY)
+    suite.start(f"--audit-policy-file={policy}", f"--audit-log-path={log}", "--audit-log-maxage=1")
+    path = f"{NAMESPACES}/default/configmaps"
+    suite.ask(path, "POST", CONFIG)
+    suite.ask(f"{path}/kept")
+    suite.ask(NAMESPACES)
+    created, read = map(json.loads, log.read_text().splitlines())
+    assert (created["level"], created["verb"], created["stage"]) == (
+        "RequestResponse",
+        "create",
+        "ResponseComplete",
+    )
+    assert created["user"]["username"] == "admin"
+    assert created["requestObject"] == CONFIG
+    assert created["responseObject"]["data"] == CONFIG["data"]
+    assert "managedFields" not in created["responseObject"]["metadata"]
+    assert created["responseStatus"]["code"] == 201
+    assert read["objectRef"] == {
+        "resource": "configmaps",
+        "namespace": "default",
+        "name": "kept",
+        "apiVersion": "v1",
+    }
+    assert "responseObject" not in read
 
 
 def test_a_store_that_is_not_kcms_is_refused(suite: Suite) -> None:

@@ -1,0 +1,1 @@
+"""Audit events of `--audit-policy-file` and `--audit-log-path`, as kube-apiserver writes them."""
