@@ -22,7 +22,7 @@ from kcm.apimachinery.field_errors import (
     not_supported,
     required,
 )
-from kcm.errors import FieldError
+from kcm.errors import FieldError, Verbatim
 
 
 def validate(value: Any, schema: Json, path: str = "") -> Faults:
@@ -233,8 +233,9 @@ def _twice(value: list[Any], schema: StructuralSchema, path: str) -> Iterator[Fi
         shown = item
         if schema.list_type == "map":
             fields = item if isinstance(item, dict) else {}
-            shown = {key: fields[key] for key in schema.list_keys if key in fields}
+            shown = {key: fields[key] for key in sorted(schema.list_keys) if key in fields}
         text = _json(shown)
         if text in seen:
-            yield duplicate(f"{path}[{index}]", _json(shown) if isinstance(shown, dict) else shown)
+            plain = shown if isinstance(shown, str | int | float) else Verbatim(text)
+            yield duplicate(f"{path}[{index}]", plain)
         seen.add(text)
