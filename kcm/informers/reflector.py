@@ -41,7 +41,9 @@ log = structlog.get_logger(__name__)
 TransformFunc = Callable[[T], T]
 
 NEVER = float("inf")
-REFUSED_AGAIN = 30.0  # seconds until a list that the server refused is tried again
+# Seconds until a list that the server refused is tried again: the first, doubled up to the last.
+# A server that has just started refuses for some seconds, until it has read its rules.
+REFUSED_AGAIN = (0.5, 30.0)
 
 _DELTA_TYPES = {
     "ADDED": DeltaType.ADDED,
@@ -120,6 +122,7 @@ class Reflector(Generic[T]):
         self._has_listed = False
         # Why the server refuses to list the kind, "" while it does not.
         self.refusal = ""
+        self._refusals = 0  # in a row
         # None before the first list, and while another list is due.
         self._position: int | None = None
         self._list_at = clock.monotonic()
@@ -204,7 +207,7 @@ class Reflector(Generic[T]):
         self._observer.on_list(self._view.name, len(objects), self._clock.monotonic() - started)
         if self._has_listed and self._on_relist is not None:
             self._on_relist(listed.resource_version)
-        self._has_listed, self.refusal = True, ""
+        self._has_listed, self.refusal, self._refusals = True, "", 0
 
     def _known(self, obj: KubeObject) -> T | None:
         """Returns the cached object if it is of the same version as `obj`, else None.
@@ -264,7 +267,9 @@ class Reflector(Generic[T]):
 
     def _refuse(self, error: ApiError) -> None:
         """Waits for longer, since the kind is not served, or may not be listed. It says so once."""
-        self._relist_in(REFUSED_AGAIN)
+        first, longest = REFUSED_AGAIN
+        self._relist_in(min(first * 2.0**self._refusals, longest))
+        self._refusals += 1
         if self.refusal != str(error):
             log.warning("A kind cannot be listed", kind=self._view.name, error=str(error))
         self.refusal = str(error)

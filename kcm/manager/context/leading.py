@@ -30,11 +30,12 @@ class Leadership:
 
     def resign(self) -> None:
         """Says that this kcm leads no more. Raises StoreUnavailable."""
-        self._io.execute("DEL", self._io.keys.leading())
+        # It expires at once: the user of workers may not delete it (deploy/redis/users.acl).
+        self._io.execute("SET", self._io.keys.leading(), "0", "PX", 1)
 
     def leads(self) -> bool:
         """Reports whether this kcm leads. Raises StoreUnavailable."""
-        return bool(self._io.execute("EXISTS", self._io.keys.leading()))
+        return bool(self._io.execute("GET", self._io.keys.leading()) == b"1")
 
     def close(self) -> None:
         """Closes the connections."""

@@ -21,8 +21,15 @@ USED = 0.8  # the share of its lifetime after which it is asked for again
 def request_token(client: RestClient, namespace: str, account: str) -> Identity:
     """Returns the identity of a service account, which is created if it is missing.
 
-    Raises ApiError and Temporary.
+    Raises StoreUnavailable, also if the server refuses, as one does that has just started.
     """
+    try:
+        return _request_token(client, namespace, account)
+    except errors.ApiError as error:
+        raise errors.StoreUnavailable(f"no token for the account {account}: {error}") from error
+
+
+def _request_token(client: RestClient, namespace: str, account: str) -> Identity:
     accounts = f"/api/v1/namespaces/{namespace}/serviceaccounts"
     try:
         client.request("GET", f"{accounts}/{account}")

@@ -48,7 +48,19 @@ class Served:
 
 
 def discover(client: RestClient) -> Served:
-    """Returns what the server serves. Raises StoreUnavailable, and ApiError if it refuses."""
+    """Returns what the server serves.
+
+    Raises StoreUnavailable, also if the server refuses, as one does that has just started.
+    """
+    try:
+        return _discover(client)
+    except errors.ApiError as error:
+        raise errors.StoreUnavailable(f"the API server does not say what it serves: {error}") from (
+            error
+        )
+
+
+def _discover(client: RestClient) -> Served:
     served = Served()
     for path in ("/api", "/apis"):
         answer = json.loads(client.request("GET", path, accept=_AGGREGATED))

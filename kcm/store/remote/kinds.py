@@ -35,7 +35,7 @@ class RemoteKinds:
         self._without_model: dict[ServedKind, Resource] = {}
 
     def refresh(self) -> None:
-        """Asks the server. Raises StoreUnavailable, and ApiError if it refuses."""
+        """Asks the server. Raises StoreUnavailable."""
         with self._lock:
             served = discover(self._client)
             if served.failed != self._scheme.undiscovered and served.failed:

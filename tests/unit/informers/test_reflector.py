@@ -1,3 +1,4 @@
+from itertools import pairwise
 from typing import NoReturn
 
 from kcm.api import codec
@@ -107,10 +108,10 @@ def test_a_failed_list_backs_off_doubling() -> None:
     assert world.observer.seen[:3] == ["failed pods list"] * 3
 
 
-def test_a_list_that_is_refused_waits_long_and_costs_no_other_kind() -> None:
+def test_a_list_that_is_refused_waits_longer_each_time() -> None:
     world = World(list_backoff_jitter=0.0, block_ms=4000)
     refusal = Forbidden("pods is forbidden")
-    world.source.list_errors = [refusal, refusal]
+    world.source.list_errors = [refusal] * 8
     informer = world.informer()
     informer.start(world.multiplexer)
     times: list[float] = []
@@ -120,7 +121,8 @@ def test_a_list_that_is_refused_waits_long_and_costs_no_other_kind() -> None:
         if len(world.source.lists) > before:
             times.append(round(now, 3))
             assert informer.refusal == ("" if informer.has_synced() else "pods is forbidden")
-    assert times == [0.0, 30.0, 60.0]
+    waits = [after - before for before, after in pairwise(times)]
+    assert waits == [0.5, 1.0, 2.0, 4.0, 8.0, 16.0, 30.0, 30.0]
 
 
 def test_an_entry_that_cannot_be_read_changes_nothing() -> None:

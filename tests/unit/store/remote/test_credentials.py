@@ -140,3 +140,10 @@ def test_a_token_lives_ten_minutes_at_least_whatever_the_clocks_say() -> None:
     past = {"status": {"token": "t", "expirationTimestamp": "2001-01-01T00:00:00Z"}}
     client = Answers({f"GET {ACCOUNTS}/job": {}, f"POST {ACCOUNTS}/job/token": past})
     assert request_token(client, "kube-system", "job").good_for == 480
+
+
+def test_a_server_that_gives_no_token_is_asked_again() -> None:
+    """It refuses while it has not read its rules yet."""
+    client = Answers({f"GET {ACCOUNTS}/job": errors.Forbidden("cannot get serviceaccounts")})
+    with pytest.raises(errors.StoreUnavailable, match="no token for the account job"):
+        request_token(client, "kube-system", "job")

@@ -85,6 +85,10 @@ def test_a_server_without_aggregated_discovery_is_asked_group_by_group() -> None
     assert served.failed == {"example.com/v1": "no endpoints"}
 
 
-def test_a_server_that_is_away_says_nothing_about_kinds() -> None:
+@pytest.mark.parametrize(
+    "answer", [errors.StoreUnavailable("away"), errors.Forbidden('cannot get path "/api"')]
+)
+def test_a_server_that_does_not_say_what_it_serves_is_asked_again(answer: Exception) -> None:
+    """It refuses while it has not read its rules yet."""
     with pytest.raises(errors.StoreUnavailable):
-        discover(Answers({"GET /api": errors.StoreUnavailable("away")}))
+        discover(Answers({"GET /api": answer}))
