@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hmac
 import json
+import re
 import secrets
 import threading
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -66,7 +67,7 @@ class _Handler(BaseHTTPRequestHandler):
     def do_POST(self) -> None:
         """Answers a request that does something."""
         length = self.headers.get("Content-Length", "0")
-        if not length.isdigit() or int(length) > _MOST_BODY:
+        if not re.fullmatch(r"[0-9]{1,9}", length) or int(length) > _MOST_BODY:
             self._send(413, {"error": f"a body has at most {_MOST_BODY} bytes, and says how many"})
             return
         try:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import socket
 import ssl
 import subprocess
 import sys
@@ -53,6 +54,15 @@ def ask(api: httpx.Client, method: str, path: str, **values: Any) -> Any:
 
 def test_nobody_without_the_token_is_answered(api: httpx.Client) -> None:
     assert api.get("clock", headers={"Authorization": "Bearer no"}).status_code == 401
+
+
+@pytest.mark.parametrize("length", [b"9" * 5000, b"9999999", b"\xc2\xb2", b"-1"])
+def test_a_body_whose_length_is_too_large_or_no_number_is_refused(
+    api: httpx.Client, length: bytes
+) -> None:
+    with socket.create_connection((api.base_url.host, api.base_url.port or 0), 10) as wire:
+        wire.sendall(b"POST /v1/settle HTTP/1.1\r\nContent-Length: " + length + b"\r\n\r\n")
+        assert wire.recv(100).startswith(b"HTTP/1.1 413 ")
 
 
 def test_it_says_what_it_is(api: httpx.Client, plane: ControlPlane) -> None:
