@@ -166,7 +166,9 @@ class ManagerRun:
         return checks
 
     def _notes(self) -> Iterator[str]:
-        """Yields why controllers do not work, which costs them only."""
+        """Yields why controllers do not work on another API server, which costs them only."""
+        if self.context.clients.remote is None:
+            return
         for name, reason in (self.context.selection.skipped or {}).items():
             yield f"{name} does not run: {reason}"
         for informer in self.context.caches.factory.informers:

@@ -60,8 +60,8 @@ def dispatch(
     added = 0
     for number, chunk in enumerate(chunks, 1):
         stored = positions if number == len(chunks) else {}
-        exact = "=" if went_back else ""
-        pairs = [part for name, at in stored.items() for part in (name, f"{exact}{at}")]
+        shown = {name: f"={at}" if went_back else at for name, at in stored.items()}
+        pairs = [part for pair in shown.items() for part in pair]
         status, *rest = io.call(
             "queue_dispatch",
             *fence.args(),
