@@ -21,6 +21,7 @@ from kcm.apiserver.admission.certificates import (
     CertificateSubjectRestriction,
     ClusterTrustBundleAttest,
 )
+from kcm.apiserver.admission.claim_statuses import ClaimStatusAuthorization
 from kcm.apiserver.admission.deciding import (
     MutatingAdmissionPolicy,
     MutatingAdmissionWebhook,
@@ -65,6 +66,7 @@ def build_request_plugins(store: Store, restriction: NodeRestriction | None) -> 
     yield CertificateSigning()
     yield ClusterTrustBundleAttest()
     yield CertificateSubjectRestriction()
+    yield ClaimStatusAuthorization()
     yield RoleEscalation()
     yield CertificateRequester()
     yield PolicyParameters(store)

@@ -57,6 +57,7 @@ ORDER = (
     # What upstream's registries do with the sender or other objects at hand, after all that changes
     # objects and before objects are validated. They are no plugins upstream.
     DeviceAdminAccess.name,
+    "ClaimStatusAuthorization",
     "RoleEscalation",
     "CertificateRequester",
     "PolicyParameters",
@@ -70,7 +71,7 @@ ORDER = (
 # These are no plugins here, or are part of how a write is stored.
 _ALWAYS = frozenset(
     {"NamespaceLifecycle", "ResourceQuota", "RoleEscalation", "CertificateRequester",
-     "PolicyParameters", DeviceAdminAccess.name}
+     "PolicyParameters", "ClaimStatusAuthorization", DeviceAdminAccess.name}
 )  # fmt: skip
 _ABSENT = frozenset(
     {"JobValidation", "NodeDeclaredFeatureValidator", "PodGroupProtection",

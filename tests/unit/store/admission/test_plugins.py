@@ -35,7 +35,13 @@ UPSTREAM = (
     "ResourceQuota", "AlwaysDeny",
 )  # fmt: skip
 # They stand for what upstream's registries do between mutating and validating plugins.
-REGISTRIES = ["DeviceAdminAccess", "RoleEscalation", "CertificateRequester", "PolicyParameters"]
+REGISTRIES = [
+    "DeviceAdminAccess",
+    "ClaimStatusAuthorization",
+    "RoleEscalation",
+    "CertificateRequester",
+    "PolicyParameters",
+]
 
 
 def _named(kind: str, version: str, namespace: str = "default", **fields: Any) -> dict[str, Any]:
