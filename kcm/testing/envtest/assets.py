@@ -46,6 +46,8 @@ def assets(folder: Path | None) -> None:
       export KUBEBUILDER_ASSETS=$(kcm envtest assets)
       go test ./...
     """
+    if sys.platform != "linux":  # elsewhere, libraries do not work in a fork
+        raise click.ClickException("the programs need Linux: use kcm test-env --bare -- COMMAND")
     folder = (folder or _default_folder()).absolute()
     write_assets(folder)
     click.echo(folder)
