@@ -14,7 +14,7 @@ import psutil
 import pytest
 
 from kcm.testing.waiting import until
-from tests.integration.testing.envtest_programs import Suite, find_port
+from tests.integration.testing.envtest_programs import TIMEOUT, Suite, find_port
 
 NAMESPACES = "/api/v1/namespaces"
 CONFIG = {"metadata": {"name": "kept"}, "data": {"a": "1"}}
@@ -71,7 +71,7 @@ def test_it_starts_again_on_the_same_ports_and_folder(suite: Suite) -> None:
     assert suite.ask(f"{NAMESPACES}/default/configmaps/kept")["data"] == {"a": "1"}
     apiserver = suite.running.pop()
     apiserver.terminate()
-    assert apiserver.wait(10) == 0
+    assert apiserver.wait(TIMEOUT) == 0
     assert apiserver.stderr is not None
     apiserver.stderr.close()
     suite.start_apiserver()
@@ -85,7 +85,7 @@ def test_nothing_outlives_a_suite_that_is_killed(tmp_path: Path) -> None:
         temporary = Path(suite.stdout.readline().strip())
         assert left_in(temporary)
         suite.kill()
-    until(lambda: not left_in(temporary), "the end of everything", 10)
+    until(lambda: not left_in(temporary), "the end of everything", TIMEOUT)
     temporary.rmdir()
 
 
@@ -93,8 +93,8 @@ def test_a_store_that_is_killed_takes_its_api_server_with_it(suite: Suite) -> No
     suite.start()
     etcd, apiserver = suite.running
     etcd.kill()
-    apiserver.wait(10)
-    until(lambda: not left_in(suite.temporary), "the end of everything", 10)
+    apiserver.wait(TIMEOUT)
+    until(lambda: not left_in(suite.temporary), "the end of everything", TIMEOUT)
 
 
 def test_controllers_run_if_the_environment_names_them(suite: Suite) -> None:
@@ -106,7 +106,7 @@ def test_controllers_run_if_the_environment_names_them(suite: Suite) -> None:
     def is_gone() -> bool:
         return "gone" not in {one["metadata"]["name"] for one in suite.ask(NAMESPACES)["items"]}
 
-    until(is_gone, "the end of the namespace", 10)
+    until(is_gone, "the end of the namespace", TIMEOUT)
     assert suite.ask("/api/v1/serviceaccounts")["items"] == []
 
 
@@ -123,7 +123,7 @@ def test_a_flag_that_cannot_be_followed_ends_the_program(
 ) -> None:
     suite.start_etcd()
     process = suite.run_apiserver(flag)
-    assert process.wait(20) == 1
+    assert process.wait(TIMEOUT) == 1
     assert process.stderr is not None
     assert words in process.stderr.read()
 
@@ -170,7 +170,7 @@ def test_a_store_that_is_not_kcms_is_refused(suite: Suite) -> None:
     suite.start_etcd()
     suite.etcd_port = find_port()  # where nobody listens
     process = suite.run_apiserver()
-    assert process.wait(20) == 1
+    assert process.wait(TIMEOUT) == 1
     assert process.stderr is not None
     assert "error: [Errno 111] Connection refused" in process.stderr.read()
 
