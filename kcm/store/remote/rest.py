@@ -12,6 +12,7 @@ import threading
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from functools import partial
 from http import HTTPStatus
 from pathlib import Path
 from typing import Any
@@ -201,17 +202,12 @@ class RestClient:
         then, for up to MOST_PATIENCE seconds. After a 401, it is tried once with credentials that
         were read anew.
         """
-        request = httpx.Request(
-            method,
-            self._base + path,
-            params=params,
-            content=None if body is None else json.dumps(body).encode(),
-            headers={"content-type": content_type},
-        )
+        content = None if body is None else json.dumps(body).encode()
+        send = partial(self._send, method, path, params=params, content=content)
         patience, read_anew = MOST_PATIENCE, False
         while True:
             self._clock.wait(self._closed, self._rate.reserve())
-            response = self._send(request, accept)
+            response = send(headers={"content-type": content_type, **self._identify(accept)})
             later = _seconds_to_wait(response)
             if response.status_code == HTTPStatus.UNAUTHORIZED and not read_anew:
                 read_anew = True
@@ -225,15 +221,19 @@ class RestClient:
             raise error_of(response.status_code, response.content)
         return response.content
 
-    def _send(self, request: httpx.Request, accept: str) -> httpx.Response:
+    def _send(
+        self,
+        method: str,
+        path: str,
+        *,
+        params: Mapping[str, Any] | None,
+        content: bytes | None,
+        headers: Mapping[str, str],
+    ) -> httpx.Response:
         try:
-            headers = self._identify(accept)
             with self._use() as http:
                 return http.request(
-                    request.method,
-                    request.url,
-                    content=request.content,
-                    headers={**request.headers, **headers},
+                    method, self._base + path, params=params, content=content, headers=headers
                 )
         except httpx.HTTPError as error:
             raise _unreachable(self._base, error) from error
