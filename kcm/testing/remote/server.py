@@ -6,13 +6,15 @@ import hmac
 import json
 import re
 import secrets
-import threading
+from functools import partial
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from threading import Thread
 from types import TracebackType
 from typing import Any, Self
 from urllib.parse import parse_qsl, urlsplit
 
 from kcm import errors
+from kcm.loops import start_thread
 from kcm.testing.control_plane.plane import ControlPlane
 from kcm.testing.remote.routes import Routes
 
@@ -29,9 +31,7 @@ class RemoteControl:
         self._server.daemon_threads = True
         self._server.routes = Routes(plane)  # type: ignore[attr-defined] # the handler's way to it
         self._server.token = self.token  # type: ignore[attr-defined] # as above
-        self._thread = threading.Thread(
-            target=self._server.serve_forever, args=(0.05,), name="kcm-remote", daemon=True
-        )
+        self._thread: Thread | None = None
 
     @property
     def url(self) -> str:
@@ -39,7 +39,7 @@ class RemoteControl:
         return f"http://127.0.0.1:{self._server.server_address[1]}"
 
     def __enter__(self) -> Self:
-        self._thread.start()
+        self._thread = start_thread("kcm-remote", partial(self._server.serve_forever, 0.05))
         return self
 
     def __exit__(
@@ -50,7 +50,8 @@ class RemoteControl:
     ) -> None:
         self._server.shutdown()
         self._server.server_close()
-        self._thread.join()
+        if self._thread is not None:
+            self._thread.join()
 
 
 class _Handler(BaseHTTPRequestHandler):
