@@ -12,7 +12,6 @@ SERVERS = {
     "kcm/kubelet/server/serving.py": "the kubelet's API",
     "kcm/testing/control_plane/api.py": "the API server inside a test",
     "kcm/testing/control_plane/loop.py": "the thread that steps the loops inside a test",
-    "kcm/testing/remote/server.py": "the HTTP API of a control plane inside a test",
 }
 ELSEWHERE = {
     "kcm/loops/threads.py": "the host",
