@@ -12,7 +12,7 @@ import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any, Generic
+from typing import Any, Generic, NamedTuple
 
 from kcm import errors
 from kcm.api.scheme import Resource
@@ -139,7 +139,9 @@ class StoreReader:
 
         Raises: BadRequest for an invalid continue token, StoreUnavailable.
         """
-        after, version = decode_continue(continue_) if continue_ else ("", self.resource_version())
+        after, version, _ = (
+            decode_continue(continue_) if continue_ else ContinueToken("", self.resource_version())
+        )
         items: list[Kind] = []
         for obj in self._objects(resource, namespace, after):
             if label_selector and not label_selector.matches(obj.metadata.labels):
@@ -304,21 +306,32 @@ def _not_json(reply: Any) -> str:
 PRESENT = -1  # the version in a continue token whose list goes on at the present version
 
 
-def encode_continue(key: str, version: int) -> str:
+class ContinueToken(NamedTuple):
+    """Where a list goes on: after a key, in what it was at a version. `issued` is the time, in
+    seconds since 1970, 0 for a token that is always good.
+    """
+
+    key: str
+    version: int
+    issued: int = 0
+
+
+def encode_continue(key: str, version: int, issued: int = 0) -> str:
     """Returns the continue token for the page after `key` in a list at `version`."""
-    return base64.urlsafe_b64encode(json.dumps({"v": version, "k": key}).encode()).decode()
+    fields = {"v": version, "k": key, **({"t": issued} if issued else {})}
+    return base64.urlsafe_b64encode(json.dumps(fields).encode()).decode()
 
 
-def decode_continue(token: str) -> tuple[str, int]:
-    """Returns the key and the resourceVersion of a continue token. Raises: BadRequest."""
+def decode_continue(token: str) -> ContinueToken:
+    """Returns what a continue token says. Raises: BadRequest."""
     try:
         fields = json.loads(base64.urlsafe_b64decode(token))
-        key, version = fields["k"], fields["v"]
+        key, version, issued = fields["k"], fields["v"], fields.get("t", 0)
     except (binascii.Error, ValueError, KeyError, TypeError, RecursionError) as error:
         raise errors.BadRequest(f"continue key is not valid: {error}") from error
-    if not isinstance(key, str) or type(version) is not int:
+    if not isinstance(key, str) or type(version) is not int or type(issued) is not int:
         raise errors.BadRequest("continue key is not valid: it has no key and version")
-    return key, version
+    return ContinueToken(key, version, issued)
 
 
 def each_list_item(

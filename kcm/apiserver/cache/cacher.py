@@ -9,6 +9,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from datetime import datetime
 from functools import partial
 from typing import Protocol, cast
 
@@ -85,6 +86,10 @@ class Cacher(Loop):
     def watcher_counts(self) -> Mapping[Resource, int]:
         """Returns the number of watchers of each kind."""
         return {cache.resource: cache.watcher_count for cache in list(self._caches.values())}
+
+    def now(self) -> datetime:
+        """Returns the time."""
+        return self._clock.now()
 
     def wait_until_fresh(self, *resources: Resource) -> int:
         """Waits until the caches have every write to these kinds from before this call.

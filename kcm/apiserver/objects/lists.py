@@ -99,6 +99,8 @@ def entry_response(
     return json_response(partial_metadata(entry.obj, request.form), code, warnings)
 
 
+# Seconds that a continue token is good for, as long as etcd keeps versions by default at least.
+GOOD_FOR = 300.0
 _TOO_OLD = "The resourceVersion for the provided list is too old."
 
 
@@ -128,7 +130,9 @@ def select(cacher: Cacher, request: ApiRequest) -> ListedPage:
         shown = _convert(cacher, selection.resource, matching)
         matching = [entry for entry in shown if selection.matches(entry)]
     kept = matching[: page.limit] if page.limit else matching
-    token = encode_continue(kept[-1].key, version) if len(kept) < len(matching) else ""
+    token = ""
+    if len(kept) < len(matching):
+        token = encode_continue(kept[-1].key, version, int(cacher.now().timestamp()))
     remaining = len(matching) - len(kept) if token and selection.everything else None
     if selection.everything:
         kept = _convert(cacher, selection.resource, kept)
@@ -160,7 +164,9 @@ def _start(cacher: Cacher, request: ApiRequest, page: Page) -> tuple[str, int]:
     resource, fresh = request.info.resource, page.fresh
     if page.continue_:
         reached = cacher.wait_until_fresh(resource)
-        after, version = decode_continue(page.continue_)
+        after, version, issued = decode_continue(page.continue_)
+        if issued and cacher.now().timestamp() - issued > GOOD_FOR:
+            raise ContinueExpired.at(encode_continue(after, PRESENT))
         if version > reached:
             raise errors.BadRequest(
                 f"continue key is not valid: its version {version} is in the future"

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from kcm.store.reader import encode_continue
+from kcm.store.reader import decode_continue, encode_continue
 from tests.integration.apiserver.manifests import pod, replica_set
 from tests.integration.apiserver.serving import Live
 
@@ -95,6 +95,17 @@ def test_a_token_that_is_too_old_comes_with_one_for_the_rest(api: Live, three: s
     rest = api.get(three, limit=1, **{"continue": body["metadata"]["continue"]})
     assert names(rest) == ["d"]
     assert names(api.get(three, **{"continue": rest["metadata"]["continue"]})) == ["f"]
+
+
+def test_a_token_is_good_for_five_minutes(api: Live, three: str) -> None:
+    token = api.get(three, limit=1)["metadata"]["continue"]
+    key, version, issued = decode_continue(token)
+    for age, code in ((295, 200), (305, 410)):
+        old = encode_continue(key, version, issued - age)
+        response = api.client.get(three, params={"continue": old, "limit": 1})
+        assert response.status_code == code, response.text
+    rest = response.json()["metadata"]["continue"]
+    assert names(api.get(three, **{"continue": rest})) == ["d", "f"]
 
 
 @pytest.mark.parametrize(
