@@ -25,6 +25,7 @@ T = TypeVar("T")
 MOST_VALUES = 500  # in JSON that the event loop handles; each takes some 5 µs
 
 InThread = Callable[[Callable[[], Any]], Awaitable[Any]]
+Aside = Callable[[Awaitable[Any]], Awaitable[Any]]
 
 
 class TooLong(BaseException):
@@ -35,13 +36,16 @@ class TooLong(BaseException):
 
 
 class _Work(greenlet):
-    """The greenlet of some work. `in_thread` calls a function in a thread."""
+    """The greenlet of some work. `in_thread` calls a function in a thread, `aside` waits for what
+    may take long.
+    """
 
     times = 1
 
-    def __init__(self, work: Callable[[], Any], in_thread: InThread) -> None:
+    def __init__(self, work: Callable[[], Any], in_thread: InThread, aside: Aside) -> None:
         super().__init__(work)
         self.in_thread = in_thread
+        self.aside = aside
         self.has_written = False
 
 
@@ -67,15 +71,25 @@ def _ignore(seconds: float) -> None:
     """Does nothing: nobody measures the steps."""
 
 
+def _wait(awaitable: Awaitable[T]) -> Awaitable[T]:
+    """Waits as for anything else: nobody cares how long it takes."""
+    return awaitable
+
+
 async def run(
-    work: Callable[[], T], in_thread: InThread, took: Callable[[float], None] = _ignore
+    work: Callable[[], T],
+    in_thread: InThread,
+    took: Callable[[float], None] = _ignore,
+    aside: Aside = _wait,
 ) -> T:
-    """Returns the result of `work`, which may call `wait_for` and `block`. Raises what it raises.
+    """Returns the result of `work`, which may call `wait_for`, `wait_aside` and `block`. Raises
+    what it raises.
 
     `took` is called with the seconds of each step of the work, for which the event loop did nothing
-    else. Raises: TooLong if the work raises it; the caller may then run it in a thread.
+    else. `aside` waits for what `wait_aside` is given. Raises: TooLong if the work raises it; the
+    caller may then run it in a thread.
     """
-    worker = _Work(work, in_thread)
+    worker = _Work(work, in_thread, aside)
     result = _measured(took, worker.switch)
     while not worker.dead:
         try:
@@ -107,6 +121,13 @@ def wait_for(awaitable: Awaitable[T]) -> T:
     worker = getcurrent()
     assert worker.parent is not None
     return cast(T, worker.parent.switch(awaitable))
+
+
+def wait_aside(awaitable: Awaitable[T]) -> T:
+    """Waits as `wait_for` for what may take long, such as the answer of another server."""
+    worker = getcurrent()
+    assert isinstance(worker, _Work)
+    return cast(T, wait_for(worker.aside(awaitable)))
 
 
 def block(call: Callable[[], T]) -> T:

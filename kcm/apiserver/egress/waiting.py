@@ -29,7 +29,7 @@ class LoopWaiter:
     def wait(self, work: Callable[[], Coroutine[Any, Any, T]]) -> T:
         """Returns the result of the coroutine. Raises what it raises."""
         if greenlets.is_running():
-            return greenlets.wait_for(work())
+            return greenlets.wait_aside(work())
         assert self._loop is not None
         with replace_this_thread():
             return asyncio.run_coroutine_threadsafe(work(), self._loop).result()

@@ -112,7 +112,10 @@ class RequestLanes:
 
         try:
             return await greenlets.run(
-                handle, lambda work: turn.leave_for(self._threads.run(work, user)), took
+                handle,
+                lambda work: turn.leave_for(self._threads.run(work, user)),
+                took,
+                turn.leave_for,
             )
         finally:
             self._turns.end(turn)

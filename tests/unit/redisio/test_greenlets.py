@@ -65,6 +65,25 @@ def test_work_gets_what_it_waits_for_and_its_result_is_returned() -> None:
     assert run(work) == [0, 1, 2]
 
 
+def test_what_may_take_long_is_waited_for_aside_and_nothing_else_is() -> None:
+    aside: list[str] = []
+
+    async def answer(text: str) -> str:
+        return text
+
+    async def wait(awaitable: Awaitable[str]) -> str:
+        text = await awaitable
+        aside.append(text)
+        return text
+
+    def work() -> tuple[str, str]:
+        return greenlets.wait_for(answer("redis")), greenlets.wait_aside(answer("webhook"))
+
+    result = asyncio.run(greenlets.run(work, refuse_thread, lambda seconds: None, wait))
+    assert result == ("redis", "webhook")
+    assert aside == ["webhook"]
+
+
 def test_work_that_waits_for_nothing_needs_no_turn_of_the_loop() -> None:
     coroutine = greenlets.run(lambda: "done", refuse_thread)
     with pytest.raises(StopIteration) as ended:
