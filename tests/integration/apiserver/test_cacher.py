@@ -61,7 +61,11 @@ def test_a_kind_that_is_new_does_not_make_a_filled_cacher_unready(
     cacher.turn(0)
     definition = crontabs("ready.example")
     conditions = [{"type": kind, "status": "True"} for kind in ("NamesAccepted", "Established")]
-    status = {"acceptedNames": definition["spec"]["names"], "conditions": conditions}
+    status = {
+        "acceptedNames": definition["spec"]["names"],
+        "conditions": conditions,
+        "storedVersions": ["v1"],
+    }
     item = store.items.build_create(
         codec.decode(definition | {"status": status}, BUILT_IN), keep_status=True
     )

@@ -112,6 +112,7 @@ def test_one_that_was_accepted_before_is_not_served_after_a_restart(io: RedisIO)
         "conditions": [
             {"type": each, "status": "True"} for each in ("NamesAccepted", "Established")
         ],
+        "storedVersions": [body["spec"]["versions"][0]["name"]],
     }
     item = store.items.build_create(codec.decode(body, BUILT_IN), keep_status=True)
     store.write([item])[0].get_stored()
