@@ -100,13 +100,13 @@ class ControlPlane {
   }
 
   // Does something to a simulated node: stop, start, partition, full, not_ready, heal...
-  node(name, deed) {
-    return this.request("POST", `nodes/${name}/${deed}`);
+  node(name, action) {
+    return this.request("POST", `nodes/${name}/${action}`);
   }
 
   // Does something to a pod on a simulated node: crash, oom, ready, not_ready, log, heal.
-  pod(namespace, name, deed, args) {
-    return this.request("POST", `pods/${namespace}/${name}/${deed}`, args);
+  pod(namespace, name, action, args) {
+    return this.request("POST", `pods/${namespace}/${name}/${action}`, args);
   }
 
   // Returns the writes so far: { kind, name, namespace, since }.

@@ -23,7 +23,7 @@ import yaml
 
 from kcm import errors
 from kcm.testing.control_plane.plane import ControlPlane
-from kcm.testing.remote.server import RemoteControl
+from kcm.testing.remote.server import serve as serve_api
 
 _FILE = click.Path(exists=True, path_type=Path)
 
@@ -112,7 +112,7 @@ def main(
             config=_read_config(config) if config is not None else None,
             **arguments,
         )
-        with plane as control_plane, RemoteControl(control_plane) as remote:
+        with plane as control_plane, serve_api(control_plane) as remote:
             environment = {"KCM_TEST_API": remote.url, "KCM_TEST_TOKEN": remote.token}
             with _kubeconfig(control_plane, kubeconfig) as path:
                 environment["KUBECONFIG"] = str(path.absolute())

@@ -370,15 +370,15 @@ func (f *Fault) Remove() int {
 
 // Node does something to a simulated node: stop, start, partition, full, memory_pressure,
 // pid_pressure, not_ready or heal.
-func (cp *ControlPlane) Node(name, deed string) {
+func (cp *ControlPlane) Node(name, action string) {
 	cp.t.Helper()
-	cp.must(http.MethodPost, "nodes/"+url.PathEscape(name)+"/"+deed, nil, nil)
+	cp.must(http.MethodPost, "nodes/"+url.PathEscape(name)+"/"+action, nil, nil)
 }
 
 // Pod does something to a pod on a simulated node: crash, oom, ready, not_ready, log or heal.
-func (cp *ControlPlane) Pod(namespace, name, deed string, args Args) {
+func (cp *ControlPlane) Pod(namespace, name, action string, args Args) {
 	cp.t.Helper()
-	path := "pods/" + url.PathEscape(namespace) + "/" + url.PathEscape(name) + "/" + deed
+	path := "pods/" + url.PathEscape(namespace) + "/" + url.PathEscape(name) + "/" + action
 	cp.must(http.MethodPost, path, args, nil)
 }
 

@@ -2,32 +2,28 @@
 
 from __future__ import annotations
 
-from datetime import datetime
 from typing import Any
 
+from kcm.apimachinery.meta_v1 import format_micro_time
 from kcm.testing.control_plane.rest import Rest
 from kcm.testing.control_plane.timing import Timekeeper
 from kcm.testing.faults.fault import Fault
+from kcm.testing.faults.nodes import FaultyNode
 from kcm.testing.history.explanation import Explanation
 from kcm.testing.history.writes import History, Write
 
 Document = dict[str, Any]
 
 
-def show_time(time: datetime) -> str:
-    """Returns a time in UTC with microseconds, as Kubernetes' MicroTime."""
-    return f"{time:%Y-%m-%dT%H:%M:%S.%fZ}"
-
-
 def show_clock(clock: Timekeeper) -> Document:
     """Returns the time, and whether it stands still."""
-    return {"now": show_time(clock.now), "frozen": clock.frozen}
+    return {"now": format_micro_time(clock.now), "frozen": clock.frozen}
 
 
 def show_rest(rest: Rest) -> Document:
     """Returns a moment at which nothing is left to do, and what comes next."""
-    pending = [{"when": show_time(one.when), "what": one.what} for one in rest.pending]
-    return {"at": show_time(rest.at), "pending": pending}
+    pending = [{"when": format_micro_time(one.when), "what": one.what} for one in rest.pending]
+    return {"at": format_micro_time(rest.at), "pending": pending}
 
 
 def show_fault(number: int, fault: Fault) -> Document:
@@ -35,10 +31,15 @@ def show_fault(number: int, fault: Fault) -> Document:
     return {"id": number, "fault": str(fault), "hits": fault.hits, "usedUp": fault.used_up}
 
 
+def show_node(node: FaultyNode) -> Document:
+    """Returns a simulated node, and what was done to it."""
+    return {"name": node.name, "ready": node.ready, "states": sorted(node.states)}
+
+
 def show_write(write: Write) -> Document:
     """Returns a write without the whole objects: what was changed, when, and by whom."""
     return {
-        "time": show_time(write.time),
+        "time": format_micro_time(write.time),
         "resourceVersion": str(write.resource_version),
         "verb": write.verb,
         "event": write.event,

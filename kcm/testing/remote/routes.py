@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from kcm import KUBERNETES_VERSION, __version__, errors
+from kcm.apimachinery.meta_v1 import format_micro_time
 from kcm.testing.control_plane.plane import ControlPlane
 from kcm.testing.faults.fault import Fault
 from kcm.testing.history.watched import Watched
@@ -36,11 +37,11 @@ class Routes:
         self._numbers = itertools.count(1)
         self._routes: Sequence[tuple[str, str, Callable[..., Any]]] = (
             ("GET", "", self._describe),
-            ("GET", "clock", self._clock),
-            ("POST", "clock/freeze", self._freeze),
-            ("POST", "clock/run", self._run),
-            ("POST", "clock/advance", self._advance),
-            ("POST", "clock/to", self._to),
+            ("GET", "clock", self._show_clock),
+            ("POST", "clock/freeze", self._freeze_clock),
+            ("POST", "clock/run", self._run_clock),
+            ("POST", "clock/advance", self._advance_clock),
+            ("POST", "clock/to", self._move_clock_to),
             ("POST", "settle", self._settle),
             ("GET", "faults", self._list_faults),
             ("POST", "faults/{kind}", self._add_fault),
@@ -48,11 +49,11 @@ class Routes:
             ("DELETE", "faults", self._clear_faults),
             ("DELETE", "faults/{number}", self._remove_fault),
             ("GET", "nodes", self._list_nodes),
-            ("POST", "nodes/{name}/{deed}", self._do_to_node),
-            ("POST", "pods/{namespace}/{name}/{deed}", self._do_to_pod),
-            ("GET", "history", self._history),
-            ("GET", "timeline", self._timeline),
-            ("POST", "notes", self._note),
+            ("POST", "nodes/{name}/{action}", self._act_on_node),
+            ("POST", "pods/{namespace}/{name}/{action}", self._act_on_pod),
+            ("GET", "history", self._show_history),
+            ("GET", "timeline", self._show_timeline),
+            ("POST", "notes", self._add_note),
             ("POST", "pages", self._write_page),
             ("GET", "explain", self._explain),
         )
@@ -66,9 +67,9 @@ class Routes:
         if root != VERSION:
             raise errors.NotFound(f"there is no {path}: this API is at /{VERSION}")
         for verb, pattern, function in self._routes:
-            places = _match(pattern, rest)
-            if verb == method and places is not None:
-                return call(partial(function, **places), values)
+            segments = _match(pattern, rest)
+            if verb == method and segments is not None:
+                return call(partial(function, *segments), values)
         raise errors.NotFound(f"there is no {method} {path}")
 
     def _describe(self) -> Document:
@@ -82,21 +83,21 @@ class Routes:
 
     # --- the clock
 
-    def _clock(self) -> Document:
+    def _show_clock(self) -> Document:
         return documents.show_clock(self._plane.clock)
 
-    def _freeze(self) -> Document:
+    def _freeze_clock(self) -> Document:
         self._plane.clock.freeze()
-        return self._clock()
+        return self._show_clock()
 
-    def _run(self) -> Document:
+    def _run_clock(self) -> Document:
         self._plane.clock.run()
-        return self._clock()
+        return self._show_clock()
 
-    def _advance(self, duration: str | float) -> Document:
+    def _advance_clock(self, duration: str | float) -> Document:
         return documents.show_rest(self._plane.clock.advance(duration))
 
-    def _to(self, time: str) -> Document:
+    def _move_clock_to(self, time: str) -> Document:
         return documents.show_rest(self._plane.clock.to(time))
 
     def _settle(self, timeout: str | float = "60s", quiet: str | float = 0.0) -> Document:
@@ -104,7 +105,7 @@ class Routes:
 
     # --- what fails
 
-    def _add_fault(self, *, kind: str, **arguments: Any) -> Document:
+    def _add_fault(self, kind: str, /, **arguments: Any) -> Document:
         if kind not in _FAULTS:
             raise errors.NotFound(
                 f"there are no faults of {kind}: use {', '.join(sorted(_FAULTS))}"
@@ -141,38 +142,37 @@ class Routes:
         return shown
 
     def _list_nodes(self) -> list[Document]:
-        return [
-            {"name": node.name, "ready": node.ready, "states": sorted(node.states)}
-            for node in self._plane.nodes
-        ]
+        return [documents.show_node(node) for node in self._plane.nodes]
 
-    def _do_to_node(self, *, name: str, deed: str) -> Document:
-        _require(deed, _ON_NODES)
+    def _act_on_node(self, name: str, action: str) -> Document:
+        _require(action, _ON_NODES)
         node = self._plane.nodes[name]
-        getattr(node, deed)()
-        return {"name": name, "ready": node.ready, "states": sorted(node.states)}
+        getattr(node, action)()
+        return documents.show_node(node)
 
-    def _do_to_pod(self, *, namespace: str, name: str, deed: str, **arguments: Any) -> Document:
-        _require(deed, _ON_PODS)
-        call(getattr(self._plane.pods[f"{namespace}/{name}"], deed), arguments)
+    def _act_on_pod(self, namespace: str, name: str, action: str, /, **arguments: Any) -> Document:
+        _require(action, _ON_PODS)
+        call(getattr(self._plane.pods[f"{namespace}/{name}"], action), arguments)
         return {"name": name, "namespace": namespace}
 
     # --- what happened
 
-    def _history(
+    def _show_history(
         self, kind: str = "", name: str = "", namespace: str | None = None, since: str = "0"
     ) -> Document:
-        return documents.show_history(self._plane.history(kind, name, namespace, _number(since)))
+        return documents.show_history(
+            self._plane.history(kind, name, namespace, _read_version(since))
+        )
 
-    def _timeline(self, namespace: str | None = None, since: str = "0") -> Document:
+    def _show_timeline(self, namespace: str | None = None, since: str = "0") -> Document:
         return {"text": self._watch(namespace, since).timeline()}
 
     def _watch(self, namespace: str | None, since: str) -> Watched:
-        return Watched(self._plane, namespace, _number(since), ())
+        return Watched(self._plane, namespace, _read_version(since), ())
 
-    def _note(self, text: str) -> Document:
+    def _add_note(self, text: str) -> Document:
         mark = self._plane.note(text)
-        return {"time": documents.show_time(mark.time), "after": str(mark.after)}
+        return {"time": format_micro_time(mark.time), "after": str(mark.after)}
 
     def _write_page(
         self,
@@ -191,18 +191,15 @@ class Routes:
         return documents.show_explanation(self._plane.explain(object, namespace))
 
 
-def _match(pattern: str, path: str) -> dict[str, str] | None:
-    """Returns what stands in the places of a pattern, None if the path is another."""
-    wanted, given = pattern.split("/"), path.split("/")
-    if len(wanted) != len(given):
+def _match(pattern: str, path: str) -> list[str] | None:
+    """Returns the segments of a path where the pattern has names, None if they do not match."""
+    names, segments = pattern.split("/"), path.split("/")
+    if len(names) != len(segments):
         return None
-    places = {}
-    for part, text in zip(wanted, given, strict=True):
-        if part.startswith("{"):
-            places[part.strip("{}")] = text
-        elif part != text:
-            return None
-    return places
+    pairs = list(zip(names, segments, strict=True))
+    if any(name != segment for name, segment in pairs if not name.startswith("{")):
+        return None
+    return [segment for name, segment in pairs if name.startswith("{")]
 
 
 def call(function: Callable[..., Any], values: Mapping[str, Any]) -> Any:
@@ -211,17 +208,17 @@ def call(function: Callable[..., Any], values: Mapping[str, Any]) -> Any:
     try:
         signature.bind(**values)
     except TypeError as error:
-        known = [name.rstrip("_") for name in signature.parameters]
-        raise ValueError(f"{error}: this takes {', '.join(known) or 'nothing'}") from None
+        names = [name.rstrip("_") for name in signature.parameters]
+        raise ValueError(f"{error}: this takes {', '.join(names) or 'nothing'}") from None
     return function(**values)
 
 
-def _require(deed: str, deeds: frozenset[str]) -> None:
-    if deed not in deeds:
-        raise errors.NotFound(f"there is no {deed}: use {', '.join(sorted(deeds))}")
+def _require(action: str, actions: frozenset[str]) -> None:
+    if action not in actions:
+        raise errors.NotFound(f"there is no {action}: use {', '.join(sorted(actions))}")
 
 
-def _number(text: str) -> int:
+def _read_version(text: str) -> int:
     if not str(text).isdigit():
         raise ValueError(f"since={text!r} is no resourceVersion")
     return int(text)

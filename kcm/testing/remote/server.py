@@ -6,11 +6,11 @@ import hmac
 import json
 import re
 import secrets
+from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import partial
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from threading import Thread
-from types import TracebackType
-from typing import Any, Self
+from typing import Any, NamedTuple
 from urllib.parse import parse_qsl, urlsplit
 
 from kcm import errors
@@ -19,43 +19,41 @@ from kcm.testing.control_plane.plane import ControlPlane
 from kcm.testing.remote.routes import Routes
 
 _MOST_BODY = 1 << 20  # bytes
+_POLL_INTERVAL = 0.05  # seconds between checks whether the server is to stop
 _FAULTY = (ValueError, TypeError, KeyError)  # what methods raise for arguments of a wrong type
 
 
-class RemoteControl:
-    """The HTTP API of a control plane, from `with` to its end."""
+class Access(NamedTuple):
+    """Where the HTTP API is, and the token that it demands."""
 
-    def __init__(self, plane: ControlPlane) -> None:
-        self.token = secrets.token_urlsafe(24)
-        self._server = ThreadingHTTPServer(("127.0.0.1", 0), _Handler)
-        self._server.daemon_threads = True
-        self._server.routes = Routes(plane)  # type: ignore[attr-defined] # the handler's way to it
-        self._server.token = self.token  # type: ignore[attr-defined] # as above
-        self._thread: Thread | None = None
+    url: str
+    token: str
 
-    @property
-    def url(self) -> str:
-        """Where it is served."""
-        return f"http://127.0.0.1:{self._server.server_address[1]}"
 
-    def __enter__(self) -> Self:
-        self._thread = start_thread("kcm-remote", partial(self._server.serve_forever, 0.05))
-        return self
+@contextmanager
+def serve(plane: ControlPlane) -> Iterator[Access]:
+    """Serves the HTTP API of a control plane until the `with` block ends."""
+    with _Server(Routes(plane), secrets.token_urlsafe(24)) as server:
+        thread = start_thread("kcm-remote", partial(server.serve_forever, _POLL_INTERVAL))
+        try:
+            yield Access(f"http://127.0.0.1:{server.server_address[1]}", server.token)
+        finally:
+            server.shutdown()
+            thread.join()
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self._server.shutdown()
-        self._server.server_close()
-        if self._thread is not None:
-            self._thread.join()
+
+class _Server(ThreadingHTTPServer):
+    daemon_threads = True
+
+    def __init__(self, routes: Routes, token: str) -> None:
+        super().__init__(("127.0.0.1", 0), _Handler)
+        self.routes = routes
+        self.token = token
 
 
 class _Handler(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
+    server: _Server
 
     def do_GET(self) -> None:
         """Answers a request that changes nothing."""
@@ -69,6 +67,7 @@ class _Handler(BaseHTTPRequestHandler):
         """Answers a request that does something."""
         length = self.headers.get("Content-Length", "0")
         if not re.fullmatch(r"[0-9]{1,9}", length) or int(length) > _MOST_BODY:
+            self.close_connection = True  # the body stays unread
             self._send(413, {"error": f"a body has at most {_MOST_BODY} bytes, and says how many"})
             return
         try:
@@ -83,13 +82,12 @@ class _Handler(BaseHTTPRequestHandler):
 
     def _answer(self, values: dict[str, Any]) -> None:
         given = self.headers.get("Authorization", "")
-        token = self.server.token  # type: ignore[attr-defined] # see RemoteControl
-        if not hmac.compare_digest(given.encode(), f"Bearer {token}".encode()):
+        if not hmac.compare_digest(given.encode(), f"Bearer {self.server.token}".encode()):
             self._send(401, {"error": "give the token: Authorization: Bearer TOKEN"})
             return
-        routes: Routes = self.server.routes  # type: ignore[attr-defined] # see RemoteControl
+        path = urlsplit(self.path).path
         try:
-            self._send(200, routes.answer(self.command, urlsplit(self.path).path, values))
+            self._send(200, self.server.routes.answer(self.command, path, values))
         except errors.NotFound as error:
             self._send(404, {"error": str(error)})
         except AssertionError as error:  # an invariant, or what does not come to rest

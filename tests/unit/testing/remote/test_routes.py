@@ -56,3 +56,18 @@ def test_wrong_values_are_refused(routes: Routes) -> None:
         routes.answer("POST", "/v1/faults/api", {"verb": "get", "error": 409})
     with pytest.raises(ValueError, match="is no resourceVersion"):
         routes.answer("GET", "/v1/history", {"since": "yesterday"})
+
+
+@pytest.mark.parametrize(
+    ("path", "values", "words"),
+    [
+        ("/v1/nodes/node-1/stop", {"name": "node-2"}, "'name': this takes nothing"),
+        ("/v1/faults/watches", {"kind": "api"}, "'kind': this takes resource"),
+    ],
+)
+def test_arguments_do_not_replace_what_the_path_says(
+    routes: Routes, path: str, values: dict[str, str], words: str
+) -> None:
+    with pytest.raises(ValueError, match="unexpected keyword argument") as raised:
+        routes.answer("POST", path, values)
+    assert words in str(raised.value)
