@@ -45,9 +45,7 @@ def test_the_client_for_go(tmp_path: Path) -> None:
     gofmt = Path(go).with_name("gofmt")
     if gofmt.exists():
         assert run([str(gofmt), "-l", "."], folder) == ""
-    assert "ok  \tkcm.dev/kcmtest" in run(
-        [go, "test", "-count=1", "-vet=off", "./..."], folder, **alone
-    )
+    assert "ok  \tkcm.dev/kcmtest" in run([go, "test", "-count=1", "./..."], folder, **alone)
 
 
 def test_the_client_for_node() -> None:
