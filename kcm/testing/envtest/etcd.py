@@ -20,6 +20,7 @@ from select import select
 from typing import NamedTuple
 
 from kcm.testing.envtest.parent import LOOK_EVERY, Parent
+from kcm.testing.envtest.signals import catch_signals
 
 HELP = """etcd of kcm, for controller-runtime's envtest.
 
@@ -53,13 +54,18 @@ def read_options(arguments: Sequence[str]) -> _Options:
         name, equals, value = argument.lstrip("-").partition("=")
         if name in values:
             values[name] = value if equals else next(rest, "")
-    scheme, _, address = values["listen-client-urls"].split(",")[0].partition("://")
+    urls = values["listen-client-urls"]
+    address = read_address(urls)
+    if address is None:
+        raise ValueError(f"--listen-client-urls={urls}: use http://127.0.0.1:PORT")
+    return _Options(os.path.abspath(values["data-dir"]), *address)
+
+
+def read_address(urls: str) -> tuple[str, int] | None:
+    """Returns the host and the port of the first of some URLs, None if it is not http://HOST:PORT."""
+    scheme, _, address = urls.partition(",")[0].partition("://")
     host, _, port = address.rstrip("/").rpartition(":")
-    if scheme != "http" or not port.isdigit():
-        raise ValueError(
-            f"--listen-client-urls={values['listen-client-urls']}: use http://127.0.0.1:PORT"
-        )
-    return _Options(os.path.abspath(values["data-dir"]), host.strip("[]"), int(port))
+    return (host.strip("[]"), int(port)) if scheme == "http" and port.isdigit() else None
 
 
 class Places(NamedTuple):
@@ -86,7 +92,7 @@ def main(arguments: Sequence[str], template: Callable[[Places], int]) -> int:
     except (OSError, ValueError) as error:
         sys.stderr.write(f"error: {error}\n")
         return 1
-    wake, _written = _catch_signals()
+    wake, _written = catch_signals([signal.SIGTERM, signal.SIGINT, signal.SIGCHLD])
     folder = os.path.join(os.environ.get("TMPDIR") or "/tmp", f"kcm-{os.urandom(6).hex()}")
     os.mkdir(folder, 0o700)  # which the child removes
     path = os.path.join(folder, SOCKET)
@@ -109,17 +115,6 @@ def main(arguments: Sequence[str], template: Callable[[Places], int]) -> int:
     finally:
         os.close(ours)  # tells the child
         _wait_for(child)
-
-
-def _catch_signals() -> tuple[socket.socket, socket.socket]:
-    """Returns a socket that can be read once a signal has come, and the one that is written to."""
-    wake, written = socket.socketpair()
-    written.setblocking(False)
-    signal.set_wakeup_fd(written.fileno())
-    for number in (signal.SIGTERM, signal.SIGINT, signal.SIGCHLD):
-        signal.signal(number, lambda *_: None)
-    wake.setblocking(False)
-    return wake, written
 
 
 def _run_child(run: Callable[[], int]) -> int:
@@ -169,7 +164,7 @@ class _Serving:
                 return
             request += part
         status, body = "200 OK", '{"health":"true","reason":""}'
-        if request.split(b" ", 2)[1].decode("latin-1") == FIND:
+        if request.startswith(f"GET {FIND} ".encode()):
             body = self._path
         elif self._waits and not select([self._told], [], [], 0)[0]:
             status, body = "503 Service Unavailable", '{"health":"false","reason":"it starts"}'

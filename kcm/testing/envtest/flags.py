@@ -34,11 +34,18 @@ class Flag(NamedTuple):
         return self.name in _BOOLEANS.split()
 
     @property
-    def lasts(self) -> bool:
-        """Reports whether all values count that the flag is given, and not only the last one."""
-        return self.name in _REPEATED.split()
+    def accumulates(self) -> bool:
+        """Reports whether every value counts if the flag is given several times, and not only the
+        last one, as with pflag's stringArray, strings and maps.
+        """
+        return self.name in _ACCUMULATING.split()
 
 
+# The words for booleans, as Go's strconv.ParseBool reads them.
+_WORDS = {
+    **dict.fromkeys(("1", "t", "T", "true", "TRUE", "True"), "true"),
+    **dict.fromkeys(("0", "f", "F", "false", "FALSE", "False"), "false"),
+}
 _BOOLEANS = """
     aggregator-reject-forwarding-redirect allow-privileged anonymous-auth
     audit-log-batch-throttle-enable audit-log-compress audit-log-truncate-enabled
@@ -51,8 +58,7 @@ _BOOLEANS = """
     send-retry-after-while-not-ready-once service-account-extend-token-expiration
     service-account-lookup shutdown-send-retry-after watch-cache
 """
-# Given several times, all of the values count: pflag's stringArray, strings and maps.
-_REPEATED = """
+_ACCUMULATING = """
     admission-control api-audiences authorization-mode disable-admission-plugins
     enable-admission-plugins etcd-servers feature-gates runtime-config service-account-issuer
     service-account-key-file
@@ -203,7 +209,7 @@ def parse(arguments: Sequence[str]) -> dict[str, str]:
             allowed = " or ".join(flag.only)
             raise FlagError(f"--{flag.name}={value} is not supported: {flag.why} (use {allowed})")
         if flag.treatment == ACTED_ON:
-            earlier = values.get(flag.name) if flag.lasts else None
+            earlier = values.get(flag.name) if flag.accumulates else None
             values[flag.name] = f"{earlier},{value}" if earlier else value
     return values
 
@@ -225,6 +231,8 @@ def _read(arguments: Sequence[str]) -> Iterator[tuple[Flag, str]]:
             value = "true" if flag.is_boolean else next(rest, "")
             if not value:
                 raise FlagError(f"flag needs an argument: {name}")
+        if flag.is_boolean and (value := _WORDS.get(value, "")) == "":
+            raise FlagError(f"invalid argument for a flag that is true or false: {argument}")
         yield flag, value
 
 

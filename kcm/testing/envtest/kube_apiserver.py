@@ -17,11 +17,12 @@ from select import select
 
 from kcm import KUBERNETES_VERSION
 from kcm.testing.envtest import flags
-from kcm.testing.envtest.etcd import FIND
+from kcm.testing.envtest.etcd import FIND, read_address
 from kcm.testing.envtest.parent import LOOK_EVERY, Parent
+from kcm.testing.envtest.signals import catch_signals
 
 _TIMEOUT = 5.0  # seconds for `etcd` to answer
-_LENGTH = 4  # bytes that say how long a message is
+LENGTH = 4  # bytes that say how long a message is
 BEGUN = b"\xff"  # what a fork says first; its exit code follows
 
 
@@ -40,11 +41,7 @@ def main(arguments: Sequence[str]) -> int:
     except (flags.FlagError, OSError) as error:
         sys.stderr.write(f"error: {error}\n")
         return 1
-    wake, written = socket.socketpair()
-    written.setblocking(False)
-    signal.set_wakeup_fd(written.fileno())
-    for number in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(number, lambda *_: None)
+    wake, _written = catch_signals([signal.SIGTERM, signal.SIGINT])
     try:
         _send(connection, values)
         return _wait(connection, wake, parent)
@@ -55,18 +52,16 @@ def main(arguments: Sequence[str]) -> int:
 
 def _connect(servers: str) -> socket.socket:
     """Returns a connection to the child of `etcd` that forks. Raises FlagError."""
-    url = servers.split(",", maxsplit=1)[0]
-    scheme, _, address = url.partition("://")
-    host, _, port = address.rstrip("/").rpartition(":")
     refusal = f"--etcd-servers={servers} is not the `etcd` of kcm's assets"
-    if scheme != "http" or not port.isdigit():
+    address = read_address(servers)
+    if address is None:
         raise flags.FlagError(refusal)
-    path = b""
-    with socket.create_connection((host.strip("[]"), int(port)), timeout=_TIMEOUT) as asked:
-        asked.sendall(f"GET {FIND} HTTP/1.1\r\nHost: {address}\r\n\r\n".encode())
+    answer = b""
+    with socket.create_connection(address, timeout=_TIMEOUT) as asked:
+        asked.sendall(f"GET {FIND} HTTP/1.1\r\nHost: etcd\r\n\r\n".encode())
         while part := asked.recv(4096):
-            path += part
-    _, _, body = path.partition(b"\r\n\r\n")
+            answer += part
+    _, _, body = answer.partition(b"\r\n\r\n")
     if not body.startswith(b"/"):
         raise flags.FlagError(refusal)
     connection = socket.socket(socket.AF_UNIX)
@@ -79,7 +74,7 @@ def _send(connection: socket.socket, values: Mapping[str, str]) -> None:
     message = json.dumps(
         {"flags": values, "environment": dict(os.environ), "folder": os.getcwd()}
     ).encode()
-    socket.send_fds(connection, [len(message).to_bytes(_LENGTH, "big")], [1, 2])
+    socket.send_fds(connection, [len(message).to_bytes(LENGTH, "big")], [1, 2])
     connection.sendall(message)
 
 

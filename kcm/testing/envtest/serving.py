@@ -9,7 +9,7 @@ import signal
 import socket
 import sys
 from collections.abc import Mapping
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from pathlib import Path
 from select import select
 from typing import Any, Protocol
@@ -22,14 +22,12 @@ from kcm.redisio import RedisIO
 from kcm.settings import Settings
 from kcm.testing.control_plane.api import ApiThread
 from kcm.testing.envtest import options
-from kcm.testing.envtest.kube_apiserver import BEGUN
+from kcm.testing.envtest.kube_apiserver import BEGUN, LENGTH
 from kcm.testing.envtest.options import EnvtestOptions
 from kcm.testing.envtest.shared_store import SharedStore
 
-_LENGTH = 4  # bytes that say how long a message is
 
-
-class ControlPlane(Protocol):
+class Servable(Protocol):
     """What is started and stopped."""
 
     def start(self) -> None:
@@ -46,7 +44,10 @@ def serve(connection: socket.socket, living: int, folder: Path) -> int:
     `folder` is that of the store.
     """
     ends: list[Any] = [connection, living]
-    values = _become(connection)
+    try:
+        values = _become(connection)
+    except EOFError:
+        return 0
     _tell(connection, BEGUN)
     if select(ends, [], [], 0)[0]:  # the program did not wait for its turn
         return 0
@@ -74,11 +75,16 @@ def _tell(connection: socket.socket, word: bytes) -> None:
 
 
 def _become(connection: socket.socket) -> Mapping[str, str]:
-    """Takes the outputs, environment and folder of the program, and returns its flags."""
-    head, outputs, _, _ = socket.recv_fds(connection, _LENGTH, 2)
-    left, message = int.from_bytes(head, "big"), b""
-    while len(message) < left:
-        message += connection.recv(left - len(message))
+    """Takes the outputs, environment and folder of the program, and returns its flags.
+
+    Raises EOFError if the program has ended before it had sent them.
+    """
+    head, outputs, _, _ = socket.recv_fds(connection, LENGTH, 2)
+    length = int.from_bytes(head, "big")
+    with connection.makefile("rb") as stream:
+        message = stream.read(length)
+    if not head or len(message) < length:
+        raise EOFError
     asked = json.loads(message)
     for number, output in enumerate(outputs, start=1):
         os.dup2(output, number)
@@ -93,7 +99,7 @@ def _become(connection: socket.socket) -> Mapping[str, str]:
     return values
 
 
-def _build(wanted: EnvtestOptions, store: SharedStore) -> ControlPlane:
+def _build(wanted: EnvtestOptions, store: SharedStore) -> Servable:
     if wanted.is_bare:
         return BareServer(wanted, store)
     # Most suites never need controllers, which take a seventh of the time of all imports.
@@ -108,6 +114,7 @@ class BareServer:
     def __init__(self, wanted: EnvtestOptions, store: SharedStore) -> None:
         self._wanted = wanted
         self._store = store
+        self._stops = ExitStack()
 
     def start(self) -> None:
         """Returns once it serves. Raises ConfigurationError and StoreUnavailable."""
@@ -115,13 +122,13 @@ class BareServer:
         store, wanted = self._store, self._wanted
         store.launch()
         settings = Settings(redis_url=store.url, state_dir=store.folder, **wanted.settings)
-        self._io = RedisIO(settings, name="kcm-envtest")
-        self._io.attach()
-        self._api = ApiThread(settings, Host(), wanted.api)
-        self._api.start()
-        self._api.wait_started()
+        io = RedisIO(settings, name="kcm-envtest")
+        io.attach()
+        api = ApiThread(settings, Host(), wanted.api)
+        self._stops.callback(api.stop, io.end_blocking_reads)
+        api.start()
+        api.wait_started()
 
     def stop(self) -> None:
         """Stops the server."""
-        if hasattr(self, "_api"):
-            self._api.stop(self._io.end_blocking_reads)
+        self._stops.close()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import socket
 import subprocess
 import sys
 import urllib.error
@@ -108,6 +109,16 @@ def test_controllers_run_if_the_environment_names_them(suite: Suite) -> None:
 
     until(is_gone, "the end of the namespace", TIMEOUT)
     assert suite.ask("/api/v1/serviceaccounts")["items"] == []
+
+
+def test_etcd_survives_what_is_no_request(suite: Suite) -> None:
+    suite.start_etcd()
+    for nonsense in (b"", b"\r\n\r\n", b"GET\r\n\r\n"):
+        with socket.create_connection(("127.0.0.1", suite.etcd_port), TIMEOUT) as wire:
+            wire.sendall(nonsense)
+            wire.shutdown(socket.SHUT_WR)
+            wire.makefile("rb").read()
+    suite.start_apiserver()
 
 
 @pytest.mark.parametrize(

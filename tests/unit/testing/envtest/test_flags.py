@@ -43,6 +43,8 @@ def test_the_table_has_every_flag_of_1_36_once() -> None:
         (["--secure-port=1", "--secure-port=2"], "secure-port", "2"),
         (["--anonymous-auth"], "anonymous-auth", "true"),
         (["--anonymous-auth=false"], "anonymous-auth", "false"),
+        (["--anonymous-auth=T", "--allow-privileged=1"], "anonymous-auth", "true"),
+        (["--anonymous-auth=0"], "anonymous-auth", "false"),
         (
             ["--service-account-issuer=a", "--service-account-issuer=b"],
             "service-account-issuer",
@@ -61,6 +63,8 @@ def test_flags_are_read_as_pflag_reads_them(arguments: list[str], name: str, val
         (["--no-such-flag=1"], "unknown flag: --no-such-flag"),
         (["--insecure-port=0"], "unknown flag: --insecure-port"),
         (["--secure-port"], "flag needs an argument: --secure-port"),
+        (["--anonymous-auth=yes"], "true or false: --anonymous-auth=yes"),
+        (["--anonymous-auth="], "true or false: --anonymous-auth="),
         (["serve"], "unknown argument 'serve'"),
         (
             ["--oidc-issuer-url=https://a"],

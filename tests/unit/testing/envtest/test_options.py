@@ -8,6 +8,7 @@ import pytest
 
 from kcm import errors
 from kcm.testing.envtest import options
+from kcm.testing.envtest.flags import ACTED_ON, FLAGS
 from kcm.testing.envtest.options import CONTROLLERS, NODES
 
 
@@ -19,6 +20,16 @@ def test_without_flags_it_is_the_real_server_without_flags() -> None:
     assert not read.api.local_storage_class
     assert read.settings["service_cluster_ip_range"] == "10.0.0.0/24"
     assert read.is_bare
+
+
+def test_every_flag_that_is_acted_on_is_read() -> None:
+    acted_on = [flag for flag in FLAGS.values() if flag.treatment == ACTED_ON]
+    values = {flag.name: "true" if flag.is_boolean else "0" for flag in acted_on}
+    del values["etcd-servers"]  # which the program itself reads
+    changed = {"enable-admission-plugins": "", "runtime-config": "", "request-timeout": "0s"}
+    with pytest.raises(errors.ConfigurationError) as raised:  # no such files
+        options.read({**values, **changed}, {})
+    assert "File '0' does not exist" in str(raised.value)
 
 
 def test_flags_become_settings_and_options() -> None:
