@@ -171,7 +171,10 @@ def _pod_term(term: PodAffinityTerm, path: str) -> Faults:
 def label_keys(
     match: Sequence[str], mismatch: Sequence[str], selector: LabelSelector | None, path: str
 ) -> Faults:
-    """Checks matchLabelKeys and mismatchLabelKeys, which the selector of a new pod has already."""
+    """Checks matchLabelKeys and mismatchLabelKeys.
+
+    The selector of a new pod has a requirement for each key that the pod has as a label.
+    """
     if not match and not mismatch:
         return []
     faults = _label_keys(match, selector, f"{path}.matchLabelKeys")
@@ -183,8 +186,9 @@ def label_keys(
             detail = "exists in both matchLabelKeys and labelSelector"
             faults.append(invalid(f"{path}[{places[expression.key]}]", expression.key, detail))
         taken.add(expression.key)
+    against = set(mismatch)
     for index, key in enumerate(match):
-        if key in mismatch:
+        if key in against:
             detail = "exists in both matchLabelKeys and mismatchLabelKeys"
             faults.append(invalid(f"{path}.matchLabelKeys[{index}]", key, detail))
     return faults

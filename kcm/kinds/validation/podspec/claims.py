@@ -7,7 +7,7 @@ in pkg/apis/core/validation/validation.go, Kubernetes 1.36.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 
 from kcm.api.core_v1.containers import ResourceClaim
 from kcm.api.core_v1.pods import (
@@ -67,11 +67,13 @@ def _source(claim: PodResourceClaim, path: str) -> Faults:
 
 
 def container_claims(
-    claims: Iterable[ResourceClaim], path: str, pod_names: Collection[str]
+    claims: Sequence[ResourceClaim], path: str, pod_names: Collection[str]
 ) -> Faults:
     """Checks that a container uses claims of the pod, and each of them, or request, once."""
+    if not claims:
+        return []
     faults: Faults = []
-    unknown = _describe_choice(pod_names)
+    choice = _describe_choice(pod_names)
     used: set[tuple[str, str]] = set()
     used_names: set[str] = set()
     for index, claim in enumerate(claims):
@@ -89,7 +91,7 @@ def container_claims(
         used.add((name, request))
         used_names.add(name)
         if name not in pod_names:
-            faults.append(not_found(where, name, unknown))
+            faults.append(not_found(where, name, choice))
     return faults
 
 

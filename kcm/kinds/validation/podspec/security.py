@@ -8,7 +8,7 @@ upstream's --allow-privileged.
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 
 from kcm.api import app_armor
 from kcm.api.core_v1 import Container, Pod, PodSpec
@@ -172,6 +172,8 @@ def _app_armor(profile: AppArmorProfile | None, path: str) -> Faults:
 
 def profile_annotations(annotations: Mapping[str, str], spec: PodSpec, path: str) -> Faults:
     """Checks the annotations with profiles of seccomp and AppArmor, which fields have replaced."""
+    if not _name_profiles(annotations):
+        return []
     faults: Faults = []
     containers = {container.name for container, _ in _all_containers(spec, "")}
     for key, text in annotations.items():
@@ -187,6 +189,11 @@ def profile_annotations(annotations: Mapping[str, str], spec: PodSpec, path: str
     return faults
 
 
+def _name_profiles(annotations: Iterable[str]) -> bool:
+    """Reports whether the keys of annotations may be those of profiles, which few pods have."""
+    return any("security." in key for key in annotations)
+
+
 def _seccomp_text(text: str, path: str) -> Faults:
     if text in _SECCOMP_TEXTS:
         return []
@@ -197,7 +204,7 @@ def _seccomp_text(text: str, path: str) -> Faults:
 
 def matching_profiles(pod: Pod) -> Faults:
     """Checks that profiles in annotations of a new pod are those of its fields."""
-    if not any("security." in key for key in pod.annotations):
+    if not _name_profiles(pod.annotations):
         return []
     faults: Faults = []
     context, annotations = pod.spec.security_context or PodSecurityContext(), pod.annotations
