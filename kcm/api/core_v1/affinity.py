@@ -5,6 +5,7 @@ Source: staging/src/k8s.io/api/core/v1/types.go, Kubernetes 1.33.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import ClassVar
 
 from pydantic import Field
@@ -99,6 +100,14 @@ class Affinity(Model):
     node_affinity: NodeAffinity | None = None
     pod_affinity: PodAffinity | None = None
     pod_anti_affinity: PodAntiAffinity | None = None
+
+    def list_pod_terms(self) -> Iterator[PodAffinityTerm]:
+        """Yields the required and preferred terms of pod affinity and anti-affinity."""
+        for side in (self.pod_affinity, self.pod_anti_affinity):
+            if side is not None:
+                yield from side.required_during_scheduling_ignored_during_execution or ()
+                for weighted in side.preferred_during_scheduling_ignored_during_execution or ():
+                    yield weighted.pod_affinity_term
 
 
 class TopologySpreadConstraint(Model):

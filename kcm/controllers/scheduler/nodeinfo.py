@@ -70,7 +70,7 @@ class PodInfo:
         self.claims: tuple[str, ...] = tuple(claim_keys(pod)) if spec.volumes else ()
         self.terms: PodTerms = NO_TERMS
         if spec.affinity:
-            self.terms = terms_of(spec.affinity, self.namespace, self.labels)
+            self.terms = terms_of(spec.affinity, self.namespace)
         self.follow(pod)
 
     def follow(self, pod: Pod) -> None:

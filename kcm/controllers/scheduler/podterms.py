@@ -1,7 +1,8 @@
 """The affinity terms of pods, compiled.
 
-Source: pkg/scheduler/framework/types.go (AffinityTerm, GetPodAffinityTerms), and for matchLabelKeys
-pkg/registry/core/pod/strategy.go, Kubernetes 1.33.
+The API server has added the requirements of their matchLabelKeys to the selectors.
+
+Source: pkg/scheduler/framework/types.go (AffinityTerm, GetPodAffinityTerms), Kubernetes 1.33.
 """
 
 from __future__ import annotations
@@ -79,27 +80,27 @@ class PodTerms:
 NO_TERMS = PodTerms()
 
 
-def terms_of(affinity: Affinity, namespace: str, labels: Labels) -> PodTerms:
-    """Returns the terms of a pod's spec.affinity. `namespace` and `labels` are those of the pod."""
+def terms_of(affinity: Affinity, namespace: str) -> PodTerms:
+    """Returns the terms of the spec.affinity of a pod in a namespace."""
     near, far = affinity.pod_affinity, affinity.pod_anti_affinity
     if near is None and far is None:
         return NO_TERMS
 
     def required(side: PodAffinity | PodAntiAffinity | None) -> tuple[AffinityTerm, ...]:
         terms = side and side.required_during_scheduling_ignored_during_execution
-        return tuple(_term(term, namespace, labels) for term in terms or ())
+        return tuple(_term(term, namespace) for term in terms or ())
 
     def preferred(side: PodAffinity | PodAntiAffinity | None, sign: int) -> Iterable[AffinityTerm]:
         wishes: Iterable[WeightedPodAffinityTerm] = (
             side and side.preferred_during_scheduling_ignored_during_execution
         ) or ()
         for wish in wishes:
-            yield _term(wish.pod_affinity_term, namespace, labels, sign * wish.weight)
+            yield _term(wish.pod_affinity_term, namespace, sign * wish.weight)
 
     return PodTerms(required(near), required(far), (*preferred(near, 1), *preferred(far, -1)))
 
 
-def _term(term: PodAffinityTerm, namespace: str, labels: Labels, weight: int = 0) -> AffinityTerm:
+def _term(term: PodAffinityTerm, namespace: str, weight: int = 0) -> AffinityTerm:
     names = frozenset(term.namespaces or ())
     chosen = term.namespace_selector
     if not names and chosen is None:
@@ -107,15 +108,7 @@ def _term(term: PodAffinityTerm, namespace: str, labels: Labels, weight: int = 0
     return AffinityTerm(
         names,
         None if chosen is None else selector_of(chosen),
-        selector_of(term.label_selector, _key_requirements(term, labels)),
+        selector_of(term.label_selector),
         term.topology_key,
         weight,
     )
-
-
-def _key_requirements(term: PodAffinityTerm, labels: Labels) -> Iterable[Requirement]:
-    """Yields requirements for matchLabelKeys and mismatchLabelKeys, by the pod's own labels."""
-    for keys, operator in ((term.match_label_keys, "in"), (term.mismatch_label_keys, "notin")):
-        for key in keys or ():
-            if key in labels:
-                yield Requirement(key, operator, (labels[key],))

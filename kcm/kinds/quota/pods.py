@@ -6,11 +6,10 @@ staging/src/k8s.io/component-helpers/resource/helpers.go, Kubernetes 1.33.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from datetime import datetime
 
 from kcm.api.core_v1 import Container, Pod, ScopedResourceSelectorRequirement
-from kcm.api.core_v1.affinity import Affinity, PodAffinityTerm
+from kcm.api.core_v1.affinity import PodAffinityTerm
 from kcm.api.pod_qos import BEST_EFFORT, compute_qos_class
 from kcm.api.pod_resources import HUGE_PAGES, has_pod_level, is_native, limits_of, requests_of
 from kcm.apimachinery.labels import Requirement
@@ -128,7 +127,8 @@ def in_scope(pod: Pod, wanted: ScopedResourceSelectorRequirement) -> bool:
         case "PriorityClass":
             return _has_class(pod, wanted)
         case "CrossNamespacePodAffinity":
-            return any(map(_crosses, _affinity_terms(pod.spec.affinity)))
+            affinity = pod.spec.affinity
+            return affinity is not None and any(map(_crosses, affinity.list_pod_terms()))
     return False
 
 
@@ -152,15 +152,6 @@ def selects_any(wanted: ScopedResourceSelectorRequirement, names: frozenset[str]
     scope = wanted.scope_name
     test = Requirement(scope, operator, tuple(wanted.values or ()))
     return any(test.matches({scope: name}) for name in names) if names else test.matches({})
-
-
-def _affinity_terms(affinity: Affinity | None) -> Iterator[PodAffinityTerm]:
-    sides = (affinity.pod_affinity, affinity.pod_anti_affinity) if affinity else ()
-    for side in sides:
-        if side is not None:
-            yield from side.required_during_scheduling_ignored_during_execution or ()
-            for weighted in side.preferred_during_scheduling_ignored_during_execution or ():
-                yield weighted.pod_affinity_term
 
 
 def _crosses(term: PodAffinityTerm) -> bool:

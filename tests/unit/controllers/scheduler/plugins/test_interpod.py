@@ -88,15 +88,6 @@ class TestAffinity:
         refused = scene.refusals(pod(affinity=build_affinity(term(**where))))
         assert ("n1" not in refused) is fits
 
-    @pytest.mark.parametrize(
-        ("keys", "fits"),
-        [({"matchLabelKeys": ["v"]}, False), ({"mismatchLabelKeys": ["v"]}, True), ({}, True)],
-    )
-    def test_label_keys_compare_with_the_pod_itself(self, keys: dict[str, Any], fits: bool) -> None:
-        there = pod("db", labels={"app": "db", "v": "1"}, node="n1")
-        what = pod(labels={"v": "2"}, affinity=build_affinity(term(**keys)))
-        assert ("n1" not in Scene(*three(), there).refusals(what)) is fits
-
 
 class TestAntiAffinity:
     def test_keeps_away_from_matching_pods(self) -> None:
