@@ -13,8 +13,8 @@ from collections.abc import Iterable
 
 from prometheus_client.core import GaugeMetricFamily, Metric
 
-from kcm.api.pod_claims import EXTENDED, POD_CLAIM
 from kcm.api.resource_v1 import ResourceClaim
+from kcm.api.resource_v1.pod_claims import EXTENDED, POD_CLAIM
 from kcm.controllers.attachdetach import AttachDetachController
 from kcm.controllers.attachdetach.sync import IN_USE, TOTALS, VERIFYING
 from kcm.redisio import RedisIO

@@ -328,7 +328,8 @@ BY_OWNER = "owner"  # the uid of any owner
 BY_NODE = "node"  # spec.nodeName of a pod or of a VolumeAttachment
 BY_UID = "uid"  # the object's own uid
 # a claim that a pod uses or that a PersistentVolume is for, as `namespace/name`; "" for a volume
-# that is for none; of ResourceClaims and their templates the entries of `kcm.api.pod_claims`
+# that is for none; of ResourceClaims and their templates the entries of
+# `kcm.api.resource_v1.pod_claims`
 BY_CLAIM = "claim"
 # the PersistentVolume of a VolumeAttachment or a claim by its name, and the volume of a CSI driver
 # by the name that `kcm.api.attachments` makes

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from kcm.api.attachments import unique_volume_name
 from kcm.api.core_v1 import PersistentVolume, PersistentVolumeClaim, Pod
 from kcm.api.ownership import controller_of
-from kcm.api.pod_claims import claim_entries
+from kcm.api.resource_v1.pod_claims import list_claim_entries
 from kcm.api.storage_v1 import VolumeAttachment, claim_key_of, claim_keys, class_of_claim
 from kcm.apimachinery.meta_v1 import KubeObject
 from kcm.reconcile.contract import (
@@ -44,7 +44,7 @@ def _uid(obj: KubeObject) -> Sequence[str]:
 def _claims(obj: KubeObject) -> Sequence[str]:
     if isinstance(obj, Pod):
         volumes = claim_keys(obj) if obj.spec.volumes else []
-        return [*volumes, *claim_entries(obj)] if obj.spec.resource_claims else volumes
+        return [*volumes, *list_claim_entries(obj)] if obj.spec.resource_claims else volumes
     return (claim_key_of(obj),) if isinstance(obj, PersistentVolume) else ()
 
 

@@ -9,6 +9,7 @@ from kcm.api.core_v1 import Pod
 from kcm.api.ownership import controller_of
 from kcm.api.resource_v1 import ResourceClaim, ResourceClaimConsumerReference
 from kcm.api.resource_v1.claims import FINALIZER
+from kcm.helpers.pods import is_terminal
 from kcm.sdk import Absent, Delete, Guard, Patch, Plan, View
 
 _PODS = Pod.resource.name
@@ -34,7 +35,7 @@ def sync(claim: ResourceClaim, view: View) -> Plan:
 
 def is_done(pod: Pod) -> bool:
     """Reports whether no container of the pod runs or ever will."""
-    return pod.status.phase in ("Succeeded", "Failed") or (pod.deleting and not pod.spec.node_name)
+    return is_terminal(pod) or (pod.deleting and not pod.spec.node_name)
 
 
 def _is_stale(user: ResourceClaimConsumerReference, claim: ResourceClaim, view: View) -> bool:

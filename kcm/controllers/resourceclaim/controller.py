@@ -8,8 +8,9 @@ done.
 Schedulers allocate claims. A pod that was bound to a node by somebody else gets its reservation
 here.
 
-Source: pkg/controller/resourceclaim/controller.go, Kubernetes 1.36. Departure: claims of PodGroups,
-a kind behind a gate that is off.
+Source: pkg/controller/resourceclaim/controller.go, Kubernetes 1.36. Departures: claims of
+PodGroups, a kind behind a gate that is off, are left alone. A pod that is done gets neither claims
+nor reservations, which would be taken from it at once, over and over (kubernetes#141274).
 """
 
 from __future__ import annotations

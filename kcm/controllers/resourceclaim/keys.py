@@ -6,15 +6,16 @@ from collections.abc import Iterable
 
 from kcm.api.core_v1 import Pod
 from kcm.api.ownership import is_controlled_by
-from kcm.api.pod_claims import (
+from kcm.api.resource_v1 import ResourceClaim, ResourceClaimTemplate
+from kcm.api.resource_v1.pod_claims import (
     claim_entry,
     find_claim_name,
-    resource_claim_names,
+    list_claim_names,
     template_entry,
 )
-from kcm.api.resource_v1 import ResourceClaim, ResourceClaimTemplate
 from kcm.controllers.resourceclaim.claims import is_done
 from kcm.controllers.resourceclaim.pods import needs_reservation
+from kcm.helpers.pods import is_active
 from kcm.sdk import BY_CLAIM, Change, View
 
 CLAIM, POD = "claim", "pod"
@@ -24,7 +25,7 @@ def of_pod(change: Change[Pod], view: View) -> Iterable[str]:
     """Returns the keys of the claims that the pod needs no more, and its own if it lacks some."""
     pod = change.object
     if change.new is None or is_done(pod):
-        for name in resource_claim_names(pod):
+        for name in list_claim_names(pod):
             yield f"{CLAIM}:{pod.namespace}/{name}"
     if change.new is not None and _lacks_claims(pod, view):
         yield f"{POD}:{pod.key}"
@@ -52,16 +53,16 @@ def _pods_under(entry: str, view: View) -> Iterable[str]:
 
 def _lacks_claims(pod: Pod, view: View) -> bool:
     """Reports whether a claim has to be made for the pod, or to be reserved for it."""
-    if pod.deleting:
+    if not is_active(pod):
         return False
     for wanted in pod.spec.resource_claims or ():
-        found = find_claim_name(pod, wanted)
-        if found is None:
+        noted = find_claim_name(pod, wanted)
+        if noted is None:
             return True
-        claim = view.lister(ResourceClaim).find(f"{pod.namespace}/{found.name}")
-        if found.name and claim is None and wanted.resource_claim_template_name is not None:
+        claim = view.lister(ResourceClaim).find(f"{pod.namespace}/{noted.name}")
+        if noted.name and claim is None and wanted.resource_claim_template_name is not None:
             return True
-        if claim is None or (found.made and not is_controlled_by(claim, pod)):
+        if claim is None or (noted.made and not is_controlled_by(claim, pod)):
             continue  # somebody else has to create the claim, or to delete it
         if needs_reservation(claim, pod):
             return True

@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from functools import partial
 
 from kcm import errors
 from kcm.api.core_v1 import Pod
 from kcm.api.core_v1.pods import PodResourceClaim, PodResourceClaimStatus
-from kcm.api.ownership import is_controlled_by
-from kcm.api.pod_claims import POD_CLAIM, find_claim_name
+from kcm.api.ownership import is_controlled_by, new_controller_ref
 from kcm.api.resource_v1 import (
     ResourceClaim,
     ResourceClaimConsumerReference,
     ResourceClaimTemplate,
 )
-from kcm.apimachinery.meta_v1 import ObjectMeta, OwnerReference
+from kcm.api.resource_v1.pod_claims import POD_CLAIM, find_claim_name
+from kcm.apimachinery.meta_v1 import ObjectMeta
+from kcm.helpers.pods import is_active
 from kcm.sdk import (
     BY_CONTROLLER,
     Counter,
@@ -41,13 +42,19 @@ _LONGEST_BASE = 57  # characters; a hyphen and five random ones follow
 
 def sync(pod: Pod, view: View) -> Plan:
     """Returns what to do for a pod."""
-    plan = Plan()
-    if pod.deleting:
-        return plan
-    present: dict[str, str] = {}  # claims that the status does not have yet, by their names there
+    if not is_active(pod):
+        return Plan()
     missing = [
         wanted for wanted in pod.spec.resource_claims or () if _is_missing(pod, wanted, view)
     ]
+    # The change of the status brings the pod back.
+    return _create(pod, missing, view) if missing else _reserve(pod, view)
+
+
+def _create(pod: Pod, missing: Iterable[PodResourceClaim], view: View) -> Plan:
+    """Creates claims, up to the first whose template is missing, and then notes all of them."""
+    plan = Plan(counts_after=_count, events_after=partial(_list_failures, pod))
+    present: dict[str, str] = {}  # claims that the status does not have yet, by their names there
     for wanted in missing:
         if claim := _find_made(pod, wanted, view):
             present[wanted.name] = claim.name or ""
@@ -55,14 +62,10 @@ def sync(pod: Pod, view: View) -> Plan:
         name = wanted.resource_claim_template_name
         template = view.lister(ResourceClaimTemplate).find(f"{pod.namespace}/{name}")
         if template is None:
-            return _without_template(plan, pod, wanted)
+            return _refuse(plan, pod, wanted)
         plan.then(Create(new_claim(pod, wanted, template)), essential=True)
-    if missing:
-        plan.plan_after = partial(_note, pod, present)
-        plan.counts_after = _count
-        plan.events_after = partial(_list_failures, pod)
-        return plan  # the change of the status brings the pod back
-    return _reserve(plan, pod, view)
+    plan.plan_after = partial(_note, pod, present)
+    return plan
 
 
 def needs_reservation(claim: ResourceClaim, pod: Pod) -> bool:
@@ -78,10 +81,10 @@ def _is_missing(pod: Pod, wanted: PodResourceClaim, view: View) -> bool:
     """Reports whether a claim from a template is not there, or not the pod's, or not noted."""
     if wanted.resource_claim_template_name is None:
         return False
-    found = find_claim_name(pod, wanted)
-    if found is None or not found.name:
-        return found is None
-    claim = view.lister(ResourceClaim).find(f"{pod.namespace}/{found.name}")
+    noted = find_claim_name(pod, wanted)
+    if noted is None or not noted.name:
+        return noted is None
+    claim = view.lister(ResourceClaim).find(f"{pod.namespace}/{noted.name}")
     return claim is None or not is_controlled_by(claim, pod)
 
 
@@ -93,7 +96,8 @@ def _find_made(pod: Pod, wanted: PodResourceClaim, view: View) -> ResourceClaim 
     return next((one for one in owned if one.annotations.get(POD_CLAIM) == wanted.name), None)
 
 
-def _without_template(plan: Plan, pod: Pod, wanted: PodResourceClaim) -> Plan:
+def _refuse(plan: Plan, pod: Pod, wanted: PodResourceClaim) -> Plan:
+    """Lets the sync fail because the template of a claim is missing."""
     name = wanted.resource_claim_template_name
     why = (
         f'resource claim template "{name}": resourceclaimtemplate.resource.k8s.io "{name}" not '
@@ -113,13 +117,10 @@ def new_claim(pod: Pod, wanted: PodResourceClaim, template: ResourceClaimTemplat
             name[: len(name) * _LONGEST_BASE // len(base)] for name in (pod.name or "", wanted.name)
         ]
         base = "-".join(kept)
-    owner = OwnerReference(
-        api_version="v1", kind="Pod", name=pod.name or "", uid=pod.uid, controller=True
-    )
     metadata = ObjectMeta(
         generate_name=base,
         namespace=pod.namespace,
-        owner_references=[owner],
+        owner_references=[new_controller_ref(pod).replace(block_owner_deletion=None)],
         annotations={**(template.spec.metadata.annotations or {}), POD_CLAIM: wanted.name},
         labels=template.spec.metadata.labels,
     )
@@ -144,16 +145,15 @@ def _with_claims(names: Mapping[str, str], pod: Pod) -> Pod:
 
 
 def _count(outcome: Outcome) -> Counts:
-    done = [CREATES.count("success", has_admin_access(write)) for write, _ in outcome.done]
-    failed = [CREATES.count("failure", has_admin_access(one.write)) for one in outcome.failures]
+    done = [_count_creation(write, "success") for write, _ in outcome.done]
+    failed = [_count_creation(failure.write, "failure") for failure in outcome.failures]
     return sum_counts([*done, *failed])
 
 
-def has_admin_access(write: object) -> str:
-    """Returns the label of a creation: `true` if a request of the claim asks for admin access."""
+def _count_creation(write: object, status: str) -> Counts:
     assert isinstance(write, Create)  # the plan has no other writes
     assert isinstance(write.obj, ResourceClaim)
-    return str(write.obj.spec.has_admin_access).lower()
+    return CREATES.count(status, str(write.obj.spec.has_admin_access).lower())
 
 
 def _list_failures(pod: Pod, outcome: Outcome) -> list[Event]:
@@ -166,13 +166,14 @@ def _list_failures(pod: Pod, outcome: Outcome) -> list[Event]:
     return events
 
 
-def _reserve(plan: Plan, pod: Pod, view: View) -> Plan:
+def _reserve(pod: Pod, view: View) -> Plan:
     """Reserves the claims of a pod that was bound to a node without the scheduler."""
+    plan = Plan()
     for wanted in pod.spec.resource_claims or ():
-        found = find_claim_name(pod, wanted)
-        if found is None or not found.name:
+        noted = find_claim_name(pod, wanted)
+        if noted is None or not noted.name:
             continue
-        claim = view.lister(ResourceClaim).find(f"{pod.namespace}/{found.name}")
+        claim = view.lister(ResourceClaim).find(f"{pod.namespace}/{noted.name}")
         if claim is not None and needs_reservation(claim, pod):
             plan.then(Patch(claim, partial(_reserve_for, pod), status=True))
     return plan

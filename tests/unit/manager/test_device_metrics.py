@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from kcm.api.pod_claims import EXTENDED
+from kcm.api.resource_v1.pod_claims import EXTENDED
 from kcm.manager.device_metrics import claim_families, volume_families
 from kcm.redisio.keys import Keys
 from tests.unit.controllers.resourceclaim.objects import claim, pod, template

@@ -17,7 +17,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from kcm.api.core_v1 import PersistentVolume, Pod
-from kcm.api.pod_claims import resource_claim_names
+from kcm.api.resource_v1.pod_claims import list_claim_names
 from kcm.api.storage_v1 import claim_keys
 from kcm.helpers.pod_references import config_map_names, node_secret_keys, secret_names
 
@@ -127,5 +127,5 @@ def _vertices_of(pod: Pod) -> Iterable[Vertex]:
         yield (CONFIG_MAP, f"{namespace}/{name}")
     for key in claim_keys(pod):
         yield (CLAIM, key)
-    for name in resource_claim_names(pod):
+    for name in list_claim_names(pod):
         yield (RESOURCE_CLAIM, f"{namespace}/{name}")

@@ -7,7 +7,6 @@ from typing import Any
 
 from kcm.api.core_v1 import Pod
 from kcm.api.core_v1.pods import PodResourceClaim, PodResourceClaimStatus
-from kcm.api.pod_claims import POD_CLAIM
 from kcm.api.resource_v1 import (
     ResourceClaim,
     ResourceClaimConsumerReference,
@@ -17,6 +16,7 @@ from kcm.api.resource_v1 import (
     ResourceClaimTemplateSpec,
 )
 from kcm.api.resource_v1.claims import FINALIZER
+from kcm.api.resource_v1.pod_claims import POD_CLAIM
 from kcm.api.resource_v1.requests import AllocationResult, DeviceClaim, DeviceRequest
 from kcm.kinds import defaults
 from kcm.testing import builders

@@ -34,6 +34,12 @@ BOUND = pod(noted="web-acme-1", node="n1")
         (BOUND, (claim(owner=BOUND, allocated=True),), [POD]),
         (BOUND, (claim(owner=BOUND, allocated=True, users=[user(BOUND)]),), []),
         (BOUND, (claim(owner=BOUND),), []),
+        (pod(noted="web-acme-1", node="n1", phase="Failed"), (), [CLAIM]),
+        (
+            pod(noted="web-acme-1", node="n1", phase="Failed"),
+            (claim(owner=BOUND, allocated=True),),
+            [CLAIM],
+        ),
         (pod(noted="web-acme-1", phase="Succeeded"), (claim(owner=NOTED),), [CLAIM]),
         (pod(noted="web-acme-1", deleting=NOW), (claim(owner=NOTED),), [CLAIM]),
         (

@@ -10,8 +10,8 @@ import pytest
 from kcm import errors
 from kcm.api.core_v1 import Pod
 from kcm.api.core_v1.pods import PodResourceClaim
-from kcm.api.pod_claims import POD_CLAIM
 from kcm.api.resource_v1 import ResourceClaim
+from kcm.api.resource_v1.pod_claims import POD_CLAIM
 from kcm.apimachinery.meta_v1 import KubeObject
 from kcm.controllers.resourceclaim import ResourceClaimController
 from kcm.controllers.resourceclaim.pods import CREATES, new_claim
@@ -38,9 +38,9 @@ def sync(subject: Pod, *others: KubeObject) -> World:
 
 def noted(world: World, subject: Pod) -> list[str | None]:
     """The names of the claims in the pod's status."""
-    found = world.find(subject)
-    assert found is not None
-    return [one.resource_claim_name for one in found.status.resource_claim_statuses or ()]
+    left = world.find(subject)
+    assert left is not None
+    return [one.resource_claim_name for one in left.status.resource_claim_statuses or ()]
 
 
 def test_a_claim_is_made_from_the_template_and_noted() -> None:
@@ -86,14 +86,36 @@ def test_a_missing_template_is_an_error_and_an_event() -> None:
     )
 
 
+def test_a_creation_counts_even_if_the_next_template_is_missing() -> None:
+    lacking = PodResourceClaim(name="other", resource_claim_template_name="missing")
+    world = World(pod(resource_claims=[WANTED, lacking]), template())
+    plan = CONTROLLER.reconcile("pod:default/web", world.view())
+    (write,) = plan.writes
+    assert isinstance(write, Create)
+    assert isinstance(plan.error, errors.NotFound)
+    done = Outcome(done=[(write, write.obj)])
+    assert plan.counts_after(done) == CREATES.count("success", "false")
+
+
+@pytest.mark.parametrize("phase", ["Succeeded", "Failed"])
+def test_a_pod_that_is_done_reserves_nothing(phase: str) -> None:
+    owner = pod(node="n1", noted="web-acme-1", phase=phase)
+    world = sync(owner, claim(owner=owner, allocated=True))
+    (untouched,) = world.of(ResourceClaim)
+    assert untouched.status.reserved_for is None
+
+
 def test_a_claim_that_was_made_and_not_noted_is_found_by_its_owner_and_annotation() -> None:
     world = sync(pod(), claim(owner=pod()))
     assert len(world.of(ResourceClaim)) == 1
     assert noted(world, pod()) == ["web-acme-1"]
 
 
-@pytest.mark.parametrize("subject", [pod(deleting=NOW), pod(resource_claims=None)])
-def test_pods_that_are_deleted_or_want_no_claims_get_none(subject: Pod) -> None:
+@pytest.mark.parametrize(
+    "subject",
+    [pod(deleting=NOW), pod(resource_claims=None), pod(phase="Succeeded"), pod(phase="Failed")],
+)
+def test_pods_that_are_deleted_or_done_or_want_no_claims_get_none(subject: Pod) -> None:
     assert sync(subject, template()).of(ResourceClaim) == []
 
 

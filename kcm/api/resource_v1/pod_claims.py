@@ -33,22 +33,22 @@ def find_claim_name(pod: Pod, wanted: PodResourceClaim) -> ClaimName | None:
     return None
 
 
-def resource_claim_names(pod: Pod) -> list[str]:
+def list_claim_names(pod: Pod) -> list[str]:
     """Returns the names of the ResourceClaims that a pod has, with that for extended resources."""
-    found = [find_claim_name(pod, wanted) for wanted in pod.spec.resource_claims or ()]
-    names = [claim.name for claim in found if claim is not None]
+    claims = [find_claim_name(pod, wanted) for wanted in pod.spec.resource_claims or ()]
+    names = [claim.name for claim in claims if claim is not None]
     if pod.status.extended_resource_claim_status is not None:
         names.append(pod.status.extended_resource_claim_status.resource_claim_name)
     return [name for name in dict.fromkeys(names) if name]
 
 
-def claim_entries(pod: Pod) -> list[str]:
+def list_claim_entries(pod: Pod) -> list[str]:
     """Returns the index entries of a pod for the ResourceClaims and templates that it uses."""
     entries = []
     for wanted in pod.spec.resource_claims or ():
-        found = find_claim_name(pod, wanted)
-        if found is not None and found.name:
-            entries.append(claim_entry(f"{pod.namespace}/{found.name}"))
+        claim = find_claim_name(pod, wanted)
+        if claim is not None and claim.name:
+            entries.append(claim_entry(f"{pod.namespace}/{claim.name}"))
         if wanted.resource_claim_template_name is not None:
             entries.append(template_entry(f"{pod.namespace}/{wanted.resource_claim_template_name}"))
     return list(dict.fromkeys(entries))
