@@ -8,12 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, Literal, get_args
+from typing import Any, Literal, Self, get_args
 
 import yaml
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from kcm import errors
+from kcm.apimachinery.names import subdomain_faults
 from kcm.apiserver.auth.attributes import Attributes, User
 
 Level = Literal["None", "Metadata", "Request", "RequestResponse"]
@@ -32,6 +33,14 @@ class GroupResources(_Part):
     resources: tuple[str, ...] = ()
     resource_names: tuple[str, ...] = Field(default=(), alias="resourceNames")
 
+    @model_validator(mode="after")
+    def _check(self) -> Self:
+        if self.group not in ("", "*") and (faults := subdomain_faults(self.group)):
+            raise ValueError(f"group {self.group!r}: {'; '.join(faults)}")
+        if self.resource_names and not self.resources:
+            raise ValueError("using resourceNames requires at least one resource")
+        return self
+
     def matches(self, asked: Attributes) -> bool:
         """Reports whether a request is for one of them."""
         if self.group not in (asked.group, "*"):
@@ -40,9 +49,9 @@ class GroupResources(_Part):
             return True
         if self.resource_names and asked.name not in self.resource_names:
             return False
-        every = {asked.full_resource, "*", f"{asked.resource}/*"}
-        every |= {f"*/{asked.subresource}"} if asked.subresource else set()
-        return not every.isdisjoint(self.resources)
+        patterns = {asked.full_resource, "*", f"{asked.resource}/*"}
+        patterns |= {f"*/{asked.subresource}"} if asked.subresource else set()
+        return not patterns.isdisjoint(self.resources)
 
 
 class Rule(_Part):
@@ -58,8 +67,17 @@ class Rule(_Part):
     omit_stages: tuple[Stage, ...] = Field(default=(), alias="omitStages")
     omit_managed_fields: bool | None = Field(default=None, alias="omitManagedFields")
 
+    @model_validator(mode="after")
+    def _check(self) -> Self:
+        if self.non_resource_urls and (self.resources or self.namespaces):
+            raise ValueError("a rule is about resources or about nonResourceURLs, not about both")
+        for url in self.non_resource_urls:
+            if url != "*" and (not url.startswith("/") or "*" in url[:-1]):
+                raise ValueError(f"nonResourceURLs: {url!r} must begin with / and may end with *")
+        return self
+
     def matches(self, asked: Attributes, user: User) -> bool:
-        """Reports whether a request is one of those that the rule is about."""
+        """Reports whether the rule is about a request."""
         if self.users and user.name not in self.users:
             return False
         if self.user_groups and set(self.user_groups).isdisjoint(user.groups):

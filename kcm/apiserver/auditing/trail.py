@@ -18,16 +18,21 @@ from pathlib import Path
 from typing import Any, TextIO
 from urllib.parse import quote
 
+import structlog
+
 from kcm import errors
+from kcm.apimachinery.meta_v1 import format_micro_time
 from kcm.apiserver.auditing.policy import Policy, Rule, Stage, load, reaches
 from kcm.apiserver.auth.attributes import Attributes, User
 from kcm.apiserver.bodies import protobuf
 from kcm.apiserver.exchange import Exchange
-from kcm.apiserver.http.responses import JSON, Response
+from kcm.apiserver.http.responses import Response
 from kcm.clock import Clock
 
+log = structlog.get_logger("kcm.apiserver")
+
 Document = dict[str, Any]
-_MOST_AGENT = 1024  # characters
+_MAX_USER_AGENT = 1024  # characters
 
 
 class AuditTrail:
@@ -43,8 +48,10 @@ class AuditTrail:
         return self._clock.now()
 
     def note(self, exchange: Exchange, response: Response | None, received: datetime) -> None:
-        """Writes the event of a request that was answered, if the policy wants it. `response` is
-        None for one that has answered by itself, such as a watch.
+        """Writes the event of a request that was answered, if the policy wants it.
+
+        `response` is None for a request that was answered on the way, such as a watch. If the event
+        cannot be written, a warning is logged.
         """
         asked = exchange.asked or Attributes(
             exchange.request.method.lower(), path=exchange.request.path
@@ -57,11 +64,14 @@ class AuditTrail:
         event = self._describe(exchange, asked, user, rule, response)
         event |= {
             "stage": stage,
-            "requestReceivedTimestamp": _time(received),
-            "stageTimestamp": _time(self._clock.now()),
+            "requestReceivedTimestamp": format_micro_time(received),
+            "stageTimestamp": format_micro_time(self._clock.now()),
         }
-        self._output.write(json.dumps(event, separators=(",", ":")) + "\n")
-        self._output.flush()
+        try:
+            self._output.write(json.dumps(event, separators=(",", ":")) + "\n")
+            self._output.flush()
+        except OSError as error:  # such as a full disk; the request itself has been answered
+            log.warning("An audit event could not be written", error=str(error))
 
     def _describe(
         self,
@@ -82,7 +92,7 @@ class AuditTrail:
             "verb": asked.verb,
             "user": _user(user),
             "sourceIPs": [exchange.scope["client"][0]] if exchange.scope.get("client") else [],
-            "userAgent": request.header(b"user-agent")[:_MOST_AGENT],
+            "userAgent": request.header(b"user-agent")[:_MAX_USER_AGENT],
             "responseStatus": {"metadata": {}, "code": response.code if response else 200},
         }
         if exchange.user != user:
@@ -94,24 +104,24 @@ class AuditTrail:
         event["objectRef"] = _reference(asked)
         bare = self._policy.omits_managed_fields(rule)
         if reaches(rule, "Request"):
-            event |= _object("requestObject", request.body, request.content_type, bare)
+            event |= _object("requestObject", request.body, request.content_type, bare=bare)
         if reaches(rule, "RequestResponse") and response is not None:
-            event |= _object("responseObject", response.body, response.content_type, bare)
+            event |= _object("responseObject", response.body, response.content_type, bare=bare)
         return event
 
 
-def _time(time: datetime) -> str:
-    return f"{time:%Y-%m-%dT%H:%M:%S.%fZ}"
-
-
 def _user(user: User) -> Document:
-    told = {"username": user.name, "uid": user.uid, "groups": list(user.groups)}
-    extra = {name: list(values) for name, values in user.extra}
-    return {name: value for name, value in {**told, "extra": extra}.items() if value}
+    fields = {
+        "username": user.name,
+        "uid": user.uid,
+        "groups": list(user.groups),
+        "extra": {name: list(values) for name, values in user.extra},
+    }
+    return {name: value for name, value in fields.items() if value}
 
 
 def _reference(asked: Attributes) -> Document:
-    told = {
+    fields = {
         "resource": asked.resource,
         "namespace": asked.namespace,
         "name": asked.name,
@@ -119,16 +129,18 @@ def _reference(asked: Attributes) -> Document:
         "apiVersion": asked.version,
         "subresource": asked.subresource,
     }
-    return {name: value for name, value in told.items() if value}
+    return {name: value for name, value in fields.items() if value}
 
 
-def _object(field: str, body: bytes, content_type: str, bare: bool) -> Document:
-    """Returns the field with the object of a body, and without it for a body that has none."""
+def _object(field: str, body: bytes, content_type: str, *, bare: bool) -> Document:
+    """Returns a field of an event with the object in a body, {} for a body without an object. With
+    `bare` the object has no managed fields.
+    """
     value: Any = None
     if content_type == protobuf.CONTENT_TYPE:
         with suppress(errors.KcmError):
             value = protobuf.decode(body)
-    elif content_type == JSON or content_type.endswith("json"):
+    elif content_type.endswith("json"):
         with suppress(ValueError):
             value = json.loads(body)
     if value is None:

@@ -61,18 +61,28 @@ def test_rules_match_as_upstreams(rule: dict[str, object], matched: set[str]) ->
     assert {name for name, asked in requests.items() if checked.find(asked, TIM)} == matched
 
 
+RULES = "apiVersion: audit.k8s.io/v1\nkind: Policy\nrules: "
+
+
 @pytest.mark.parametrize(
-    "text",
+    ("text", "words"),
     [
-        "kind: Policy",
-        "apiVersion: audit.k8s.io/v1\nkind: Policy\nrules: []",
-        "apiVersion: audit.k8s.io/v1\nkind: Policy\nrules: [{level: Everything}]",
-        "apiVersion: audit.k8s.io/v1\nkind: Policy\nrules: [{level: Metadata, user: [a]}]",
-        "[",
+        ("kind: Policy", "apiVersion"),
+        (RULES + "[]", "at least 1 item"),
+        (RULES + "[{level: Everything}]", "'None', 'Metadata', 'Request' or 'RequestResponse'"),
+        (RULES + "[{level: None, user: [a]}]", "rules.0.user"),
+        (RULES + "[{level: None, omitStages: [Never]}]", "'ResponseComplete' or 'Panic'"),
+        (RULES + "[{level: None, resources: [{group: rbac.authorization.k8s.io/v1}]}]", "RFC 1123"),
+        (RULES + "[{level: None, resources: [{resourceNames: [a]}]}]", "at least one resource"),
+        (RULES + '[{level: None, nonResourceURLs: [/a], namespaces: [""]}]', "not about both"),
+        (RULES + "[{level: None, nonResourceURLs: [logs]}]", "'logs' must begin with /"),
+        (RULES + "[{level: None, nonResourceURLs: [/a*b]}]", "'/a*b' must begin with /"),
+        ("[", "expected the node content"),
     ],
 )
-def test_what_is_no_policy_is_refused_with_its_file(tmp_path: Path, text: str) -> None:
+def test_what_is_no_policy_is_refused_with_its_file(tmp_path: Path, text: str, words: str) -> None:
     file = tmp_path / "policy.yaml"
     file.write_text(text)
-    with pytest.raises(errors.ConfigurationError, match="--audit-policy-file"):
+    with pytest.raises(errors.ConfigurationError, match="--audit-policy-file") as raised:
         load(file)
+    assert words in str(raised.value)
