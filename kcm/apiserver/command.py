@@ -111,19 +111,19 @@ def take_limits(values: dict[str, Any]) -> Limits:
 )
 @click.option(
     "--kubelet-certificate-authority",
-    type=click.Path(path_type=Path, exists=True, dir_okay=False),
+    type=flags.EXISTING_FILE,
     help="File of the authority that signed the kubelets' certificates. Without it, "
     "requests to kubelets use plain HTTP.",
 )
 @click.option(
     "--kubelet-client-certificate",
-    type=click.Path(path_type=Path, exists=True, dir_okay=False),
+    type=flags.EXISTING_FILE,
     help="File of the client certificate for requests to kubelets. With it, kubelets are reached "
     "over TLS, except kcm's own that say on their nodes that they serve none.",
 )
 @click.option(
     "--kubelet-client-key",
-    type=click.Path(path_type=Path, exists=True, dir_okay=False),
+    type=flags.EXISTING_FILE,
     help="File of that certificate's key.",
 )
 @click.option(
@@ -145,7 +145,7 @@ def take_limits(values: dict[str, Any]) -> Limits:
 )
 @click.option(
     "--audit-policy-file",
-    type=click.Path(path_type=Path, exists=True, dir_okay=False),
+    type=flags.EXISTING_FILE,
     help="File of a Policy (audit.k8s.io/v1), which says what is in the audit log.",
 )
 @click.option(
@@ -156,13 +156,13 @@ def take_limits(values: dict[str, Any]) -> Limits:
 )
 @click.option(
     "--tls-cert-file",
-    type=click.Path(path_type=Path, exists=True, dir_okay=False),
+    type=flags.EXISTING_FILE,
     help="File of the certificate to serve with, instead of one that is generated. Needs "
     "--tls-private-key-file.",
 )
 @click.option(
     "--tls-private-key-file",
-    type=click.Path(path_type=Path, exists=True, dir_okay=False),
+    type=flags.EXISTING_FILE,
     help="File of that certificate's key.",
 )
 @click.version_option(__version__)
@@ -204,23 +204,19 @@ def read_options(
     if (client_ca_file or cluster_authority) and not tls:
         flag = "--client-ca-file" if client_ca_file else "--cluster-authority"
         raise errors.ConfigurationError(f"{flag} needs TLS: leave --no-tls out")
-    presented = None
-    if kubelet_client_certificate or kubelet_client_key:
-        if not (
-            kubelet_client_certificate and kubelet_client_key and kubelet_certificate_authority
-        ):
-            raise errors.ConfigurationError(
-                "--kubelet-client-certificate, --kubelet-client-key and "
-                "--kubelet-certificate-authority must be used together"
-            )
-        presented = Certificate(kubelet_client_certificate, kubelet_client_key)
-    served = None
-    if tls_cert_file or tls_private_key_file:
-        if not (tls and tls_cert_file and tls_private_key_file):
-            raise errors.ConfigurationError(
-                "--tls-cert-file and --tls-private-key-file must be used together, and with TLS"
-            )
-        served = Certificate(tls_cert_file, tls_private_key_file)
+    presented = _read_certificate(
+        kubelet_client_certificate,
+        kubelet_client_key,
+        kubelet_certificate_authority is not None,
+        "--kubelet-client-certificate, --kubelet-client-key and --kubelet-certificate-authority "
+        "must be used together",
+    )
+    served = _read_certificate(
+        tls_cert_file,
+        tls_private_key_file,
+        tls,
+        "--tls-cert-file and --tls-private-key-file must be used together, and with TLS",
+    )
     return ServerOptions(
         address=Address(bind_address, port),
         anonymous=anonymous_auth,
@@ -245,6 +241,20 @@ def read_options(
         tokens=TokenFlags.take(other_flags),
         aggregation=AggregationFlags.take(other_flags),
     )
+
+
+def _read_certificate(
+    certificate: Path | None, key: Path | None, usable: bool, refusal: str
+) -> Certificate | None:
+    """Returns the certificate of two flags, None if neither is given.
+
+    Raises ConfigurationError with `refusal` if one is missing, or they cannot be used.
+    """
+    if certificate is None and key is None:
+        return None
+    if certificate is None or key is None or not usable:
+        raise errors.ConfigurationError(refusal)
+    return Certificate(certificate, key)
 
 
 def main() -> int:

@@ -12,6 +12,8 @@ import click
 from kcm.apiserver.auth.authorizer import DEFAULT_MODES
 from kcm.helpers.serviceaccount.tokens import DEFAULT_ISSUER
 
+EXISTING_FILE = click.Path(path_type=Path, exists=True, dir_okay=False)
+
 anonymous_auth = click.option(
     "--anonymous-auth",
     is_flag=True,

@@ -19,25 +19,25 @@ from kcm.apiserver import credentials
 from kcm.apiserver.aggregation.aggregation import AggregationOptions
 from kcm.apiserver.aggregation.authentication_trust import TrustedAuthorities
 from kcm.apiserver.auth.authenticators import check_authorities
+from kcm.apiserver.flags import EXISTING_FILE
 from kcm.http.faults import CallFailed
 from kcm.http.trust import Trust, build_context
 
-_FILE = click.Path(path_type=Path, exists=True, dir_okay=False)
 _FLAGS = (
     click.option(
         "--proxy-client-cert-file",
-        type=_FILE,
+        type=EXISTING_FILE,
         help="File of the client certificate that is shown to other API servers, which then "
         "believe the headers that say who sends a request. Needs --proxy-client-key-file.",
     ),
     click.option(
         "--proxy-client-key-file",
-        type=_FILE,
+        type=EXISTING_FILE,
         help="File of that certificate's key.",
     ),
     click.option(
         "--requestheader-client-ca-file",
-        type=_FILE,
+        type=EXISTING_FILE,
         help="File of the authority that signed that certificate. The ConfigMap "
         "extension-apiserver-authentication in kube-system names it to other API servers.",
     ),
