@@ -66,7 +66,6 @@ from kcm.store import Store
 from kcm.store.resource_metrics.answers import StoredMetrics
 from kcm.store.resource_metrics.usage import UsageBoard
 
-_COUNTED = Limits(max_requests_inflight=0, max_mutating_requests_inflight=0)
 THREADS = 8  # store calls at a time; more would only contend for the interpreter
 
 
@@ -100,7 +99,7 @@ class ApiServer:
 
         # What is read, and what is counted.
         self.cacher = cacher = Cacher(store)
-        self._in_flight = InFlight(_COUNTED)
+        self._in_flight = InFlight()
         self._metrics = metrics = ServerMetrics(cacher, self._in_flight)
         registry, tell = metrics.registry, RefusalEvents(store).tell
         self._stalls = StallMeter(registry)

@@ -97,7 +97,7 @@ class ApiProxy:
         if api.name not in counts:
             if len(counts) >= _MOST_KNOWN:
                 _drop_idle(counts)
-            counts[api.name] = InFlight(Limits(most, most))
+            counts[api.name] = InFlight(most)
         return counts[api.name]
 
 

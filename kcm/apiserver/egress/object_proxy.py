@@ -25,7 +25,7 @@ from kcm.apiserver.egress.relaying import ClientBody, ProxiedRequest
 from kcm.apiserver.egress.rewriting import MOST_HTML, Origin
 from kcm.apiserver.egress.services import ServiceUnavailable
 from kcm.apiserver.egress.targets import Target
-from kcm.apiserver.http.limits import InFlight, Limits
+from kcm.apiserver.http.limits import InFlight
 from kcm.apiserver.http_errors import MethodNotAllowed
 from kcm.apiserver.request import Request
 from kcm.apiserver.request_info import PROXIED, RequestInfo
@@ -67,7 +67,7 @@ class ObjectProxy:
         self._store = store
         self._caches = caches
         self._kubelet = kubelet
-        self._open = InFlight(Limits(MOST_AT_ONCE, MOST_AT_ONCE))
+        self._open = InFlight(MOST_AT_ONCE)
 
     def find(self, info: RequestInfo, request: Request) -> Target:
         """Returns where the request goes. It blocks.

@@ -52,22 +52,22 @@ def kind_of(method: str) -> str:
 class InFlight:
     """Counts the requests in flight. Only the event loop's thread may use it."""
 
-    def __init__(self, limits: Limits) -> None:
-        self._most = {
-            "readOnly": limits.max_requests_inflight,
-            "mutating": limits.max_mutating_requests_inflight,
-        }
-        self.now = dict.fromkeys(self._most, 0)
-        self._of = {kind: Counter[str]() for kind in self._most}  # keyed by user
+    def __init__(self, most: int = 0) -> None:
+        """At most `most` requests that read and as many that mutate are admitted; 0 means no
+        limit.
+        """
+        self._most = most
+        self.now = {"readOnly": 0, "mutating": 0}
+        self._of = {kind: Counter[str]() for kind in self.now}  # keyed by user
 
     @contextmanager
     def admit(self, method: str, user: User) -> Iterator[None]:
         """Counts a request as in flight while the context lasts. Raises TooManyRequests."""
         kind = kind_of(method)
-        most, mine = self._most[kind], self._of[kind]
-        if most > 0 and MASTERS not in user.groups:
-            share = (most + 1) // 2
-            if self.now[kind] >= most or mine[user.name] >= share:
+        mine = self._of[kind]
+        if self._most > 0 and MASTERS not in user.groups:
+            share = (self._most + 1) // 2
+            if self.now[kind] >= self._most or mine[user.name] >= share:
                 raise TooManyRequests
         self.now[kind] += 1
         mine[user.name] += 1
