@@ -12,8 +12,8 @@ Kubernetes 1.36.
 
 from __future__ import annotations
 
-from collections.abc import Collection
-from contextlib import suppress
+from collections.abc import Collection, Iterator
+from contextlib import contextmanager, suppress
 from datetime import datetime
 
 import structlog
@@ -31,7 +31,7 @@ from kcm.api.priority_levels import (
     SUGGESTED_LEVELS,
     SUGGESTED_SCHEMAS,
 )
-from kcm.store import Store
+from kcm.store import Store, Subresource
 from kcm.store.admission.ensuring import ensure_objects
 
 log = structlog.get_logger("kcm.apiserver")
@@ -51,18 +51,36 @@ def ensure(store: Store) -> None:
         corrected = correct(stored, obj, mandatory=obj in mandatory)
         if corrected is None:
             continue
-        try:
-            with suppress(errors.NotFound):
-                store.update(corrected)
-        except errors.ApiError as error:  # its next pass tries again, and the others need not wait
-            log.warning(
-                "An object of flow control cannot be corrected", name=obj.name, error=error.message
-            )
+        with _warn_about(obj), suppress(errors.NotFound):
+            store.update(corrected)
+    _mark_all(store)
+
+
+def _mark_all(store: Store) -> None:
     levels = {level.name for level in store.list_all(PriorityLevelConfiguration.resource).objects}
+    now, items = store.clock.now(), []
     for schema in store.list_all(FlowSchema.resource).objects:
-        if (marked := mark_dangling(schema, levels, store.clock.now())) is not schema:
-            with suppress(errors.ApiError):  # somebody changed it meanwhile; the next pass sees
-                store.update_status(marked)
+        marked = mark_dangling(schema, levels, now)
+        with _warn_about(schema):
+            item = store.build_update(marked, schema, subresource=Subresource.STATUS)
+            if item is not None:
+                items.append(item)
+    if items:
+        store.write(items)  # what somebody changed meanwhile, the next pass sees
+
+
+@contextmanager
+def _warn_about(obj: _Configuration) -> Iterator[None]:
+    """Logs why an object is not corrected. The next pass tries again, and the others go on."""
+    try:
+        yield
+    except errors.ApiError as error:
+        log.warning(
+            "An object of flow control cannot be corrected",
+            kind=obj.resource.kind,
+            name=obj.name,
+            error=error.message,
+        )
 
 
 def mark_dangling(schema: FlowSchema, levels: Collection[str], now: datetime) -> FlowSchema:
