@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
@@ -18,31 +18,33 @@ def server_families(
     Raises Temporary.
     """
     memory, replication = io.info("memory"), io.info("replication")
-    yield _gauge(
+    yield GaugeMetricFamily(
         "kcm_store_used_memory_bytes", "Memory that the server uses", memory.get("used_memory", 0)
     )
-    yield _gauge(
+    yield GaugeMetricFamily(
         "kcm_store_max_memory_bytes",
         "Memory at which the server refuses writes or evicts keys; 0: no limit",
         memory.get("maxmemory", 0),
     )
     replicas = list(list_replicas(replication))
-    yield _gauge("kcm_store_replicas", "Replicas that are connected and in step", len(replicas))
-    yield _gauge(
+    yield GaugeMetricFamily(
+        "kcm_store_replicas", "Replicas that are connected and in step", len(replicas)
+    )
+    yield GaugeMetricFamily(
         "kcm_store_replication_behind_bytes",
         "Bytes that the replica furthest behind has not acknowledged; 0 without replicas",
         max((int(replication["master_repl_offset"]) - offset for offset in replicas), default=0),
     )
-    yield _gauge(
+    yield GaugeMetricFamily(
         "kcm_store_epoch_start",
         "First resourceVersion of the present epoch; 0 in the first one",
         int(meta.get(b"epoch_start", 0)),
     )
-    emptied = CounterMetricFamily(
-        "kcm_store_emptied", "How often the store was found to have lost all of its data"
+    yield CounterMetricFamily(
+        "kcm_store_emptied",
+        "How often the store was found to have lost all of its data",
+        value=int(stats.get(b"emptied", 0)),
     )
-    emptied.add_metric((), int(stats.get(b"emptied", 0)))
-    yield emptied
 
 
 def list_replicas(replication: Mapping[str, Any]) -> Iterator[int]:
@@ -51,12 +53,3 @@ def list_replicas(replication: Mapping[str, Any]) -> Iterator[int]:
         replica = replication.get(f"slave{number}")
         if isinstance(replica, Mapping) and replica.get("state") == "online":
             yield int(replica.get("offset", 0))
-
-
-def _gauge(name: str, text: str, value: float) -> Metric:
-    family = GaugeMetricFamily(name, text, labels=_NO_LABELS)
-    family.add_metric(_NO_LABELS, value)
-    return family
-
-
-_NO_LABELS: Sequence[str] = ()
