@@ -25,7 +25,7 @@ class Exchange:
     `sender` is who authenticated, `user` is on whose behalf the request acts; they differ when the
     sender impersonates another user. `asked` is what authorization decides about, None for public
     paths; `info` is the resource that is served there, None for pages such as discovery. `flow` is
-    with which other requests it shares its turns.
+    set by priority and fairness.
     """
 
     request: Request

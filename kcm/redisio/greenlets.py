@@ -72,7 +72,7 @@ def _ignore(seconds: float) -> None:
 
 
 def _wait(awaitable: Awaitable[T]) -> Awaitable[T]:
-    """Waits as for anything else: nobody cares how long it takes."""
+    """Waits for what may take long as for anything else."""
     return awaitable
 
 

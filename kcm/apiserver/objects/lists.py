@@ -99,7 +99,7 @@ def entry_response(
     return json_response(partial_metadata(entry.obj, request.form), code, warnings)
 
 
-# Seconds that a continue token is good for, as long as etcd keeps versions by default at least.
+# Seconds that a continue token is good for: kube-apiserver has etcd drop old versions so often.
 GOOD_FOR = 300.0
 _TOO_OLD = "The resourceVersion for the provided list is too old."
 
