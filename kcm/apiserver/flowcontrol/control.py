@@ -23,7 +23,7 @@ from kcm.apiserver.cache.caches import Caches
 from kcm.apiserver.flowcontrol.level import PriorityLevel
 from kcm.apiserver.flowcontrol.metrics import FlowMetrics, LevelMetrics
 from kcm.apiserver.flowcontrol.schemas import Flow, FlowSchemas
-from kcm.apiserver.flowcontrol.shares import Claim, allot, divide, level_shares
+from kcm.apiserver.flowcontrol.shares import divide, lend, level_shares
 from kcm.apiserver.flowcontrol.turns import Turns
 
 LENDING_PERIOD = 10.0  # seconds between adjustments of what levels borrow
@@ -99,17 +99,8 @@ class FlowControl:
         for level in levels:
             level.demand.end_period(now)
         limited = [level for level in levels if not level.exempt]
-        seats = sum(level.limits.nominal for level in levels) - sum(
-            max(level.limits.lower, level.demand.high) for level in levels if level.exempt
-        )
-        for level, current in zip(limited, allot(seats, _claims(limited)), strict=True):
-            level.set_current(round(current))
-
-
-def _claims(levels: Iterable[PriorityLevel]) -> list[Claim]:
-    claims = []
-    for level in levels:
-        limits, demand = level.limits, level.demand
-        lower = max(limits.lower, min(limits.nominal, demand.high))
-        claims.append(Claim(max(lower, demand.smoothed), lower, limits.upper))
-    return claims
+        seats = sum(level.limits.nominal for level in levels)
+        exempt = sum(max(one.limits.lower, one.demand.high) for one in levels if one.exempt)
+        lent = lend(seats, exempt, [(level.limits, level.demand) for level in limited])
+        for level, current in zip(limited, lent, strict=True):
+            level.set_current(current)

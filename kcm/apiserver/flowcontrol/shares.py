@@ -12,6 +12,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from kcm.api.flowcontrol_v1 import PriorityLevelConfiguration
+from kcm.apiserver.flowcontrol.demand import Demand
 
 _LEAST_TARGET = 0.001
 _MOST_SEATS_PERCENT = 0.15  # of a level, for one request
@@ -69,12 +70,37 @@ class Claim:
     upper: float
 
 
+def lend(seats: int, exempt: int, levels: Sequence[tuple[SeatLimits, Demand]]) -> list[int]:
+    """Returns what each limited level has in the next period, if all levels together have `seats`
+    and exempt requests take `exempt` of them.
+
+    A level has at least what it could use of its share. If exempt requests leave too little for
+    that, all levels lend the same part of what they may lend.
+    """
+    claims = [_claim(limits, demand) for limits, demand in levels]
+    left = seats - exempt
+    least = sum(limits.lower for limits, _ in levels)
+    own = sum(claim.lower for claim in claims)
+    if left > own:
+        return [round(amount) for amount in allot(seats, claims)]
+    part = (left - least) / (own - least) if left > least else 0.0
+    return [
+        limits.lower + round((claim.lower - limits.lower) * part)
+        for (limits, _), claim in zip(levels, claims, strict=True)
+    ]
+
+
+def _claim(limits: SeatLimits, demand: Demand) -> Claim:
+    own = max(limits.lower, min(limits.nominal, demand.high))
+    return Claim(max(own, demand.smoothed), own, limits.upper)
+
+
 def allot(seats: float, claims: Sequence[Claim]) -> list[float]:
     """Returns what each claim gets of the seats: all get the same part of what they want, but no
     less and no more than their bounds.
 
-    The bounds must allow it: their lower ones together are at most `seats`. If the upper ones
-    together are less, each gets its upper one.
+    The lower bounds together are at most `seats`. If the upper ones together are less, each gets
+    its upper one.
     """
     if seats >= sum(claim.upper for claim in claims):
         return [claim.upper for claim in claims]

@@ -1,6 +1,7 @@
 """Tests how seats are divided and lent.
 
-Source: staging/src/k8s.io/apiserver/pkg/util/flowcontrol/conc_alloc_test.go, Kubernetes 1.36.
+Source: conc_alloc_test.go and exempt_borrowing_test.go in
+staging/src/k8s.io/apiserver/pkg/util/flowcontrol, Kubernetes 1.36.
 """
 
 from __future__ import annotations
@@ -10,9 +11,18 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kcm.api.priority_levels import MANDATORY_LEVELS, SUGGESTED_LEVELS
-from kcm.apiserver.flowcontrol.shares import Claim, SeatLimits, allot, divide
+from kcm.apiserver.flowcontrol.demand import Demand
+from kcm.apiserver.flowcontrol.shares import (
+    Claim,
+    SeatLimits,
+    allot,
+    divide,
+    lend,
+    level_shares,
+)
 
 PARTS = st.floats(0, 5)
+LEVELS = {level.name: level for level in (*MANDATORY_LEVELS.values(), *SUGGESTED_LEVELS)}
 
 
 @st.composite
@@ -52,8 +62,35 @@ def test_bounds_hold(seats: int, wanted: list[Claim], got: list[float]) -> None:
     assert allot(seats, wanted) == pytest.approx(got)
 
 
+@pytest.mark.parametrize(
+    ("exempt", "wanted", "lent"),
+    [
+        pytest.param(970, (970, 970, 970), (120, 60, 30), id="less is left than all must keep"),
+        pytest.param(330, (970, 970, 970), (180, 330, 30), id="half of what all may lend is left"),
+        pytest.param(540, (970, 1, 970), (240, 60, 30), id="one lends all to exempt requests"),
+        pytest.param(0, (970, 1, 30), (780, 60, 30), id="one lends all to another"),
+    ],
+)
+def test_what_a_level_does_not_use_is_lent(
+    exempt: int, wanted: tuple[int, ...], lent: tuple[int, ...]
+) -> None:
+    levels = [LEVELS[name] for name in ("workload-high", "workload-low", "catch-all")]
+    seats = 6 * sum(level_shares(level) for level in levels)
+    limits = divide(levels, seats)
+    got = lend(seats, exempt, list(zip(limits.values(), map(_demand, wanted), strict=True)))
+    assert tuple(got) == lent
+
+
+def _demand(seats: int) -> Demand:
+    """Returns what a level could use that could use so many seats all the time."""
+    demand = Demand(0.0)
+    demand.change(seats, 0.0)
+    demand.end_period(10.0)
+    return demand
+
+
 def test_a_new_cluster_has_the_seats_of_upstream() -> None:
-    limits = divide([*MANDATORY_LEVELS.values(), *SUGGESTED_LEVELS], 600)
+    limits = divide(list(LEVELS.values()), 600)
     assert limits == {
         "exempt": SeatLimits(0, 0, 600),
         "catch-all": SeatLimits(13, 13, 613),
