@@ -1,7 +1,8 @@
 """`PriorityLevel`: the seats of one level, and the requests that wait for them in fair queues.
 
 A queue is served the earlier the less it had: its `virtual_start` grows by the seats and seconds of
-each of its requests. A queue that was empty starts where the others are, so it can save nothing up.
+each of its requests. A queue that was empty starts where the others are, so it can save nothing up;
+and so a queue exists only while it has requests.
 
 Source: staging/src/k8s.io/apiserver/pkg/util/flowcontrol/fairqueuing/queueset/queueset.go,
 Kubernetes 1.36. Departure: a level's progress is the start of the request served last, not an
@@ -26,7 +27,8 @@ from kcm.apiserver.flowcontrol.shuffle_sharding import deal, hash_flow
 from kcm.apiserver.http_errors import TooManyRequests
 
 OBJECTS_PER_SEAT, MOST_SEATS = 100, 10  # of a list
-GUESS = 0.003  # seconds that a request takes, until it has shown how long it did
+ESTIMATED_SECONDS = 0.003  # that a request takes, until it has shown how long it did
+LARGEST_HAND = 15  # queues, as upstream
 
 
 @dataclass(eq=False, slots=True)
@@ -41,9 +43,10 @@ class _Waiting:
 class _Queue:
     """Requests that wait, in the order in which they came."""
 
+    number: int
+    virtual_start: float  # of the next request
     waiting: deque[_Waiting] = field(default_factory=deque)
     seats: int = 0  # of all its requests, those that are executing included
-    virtual_start: float = 0.0  # of the next request
 
 
 class Held(NamedTuple):
@@ -76,27 +79,24 @@ class PriorityLevel:
         self._progress = 0.0
         self._waiting = 0  # requests
         self._metrics = metrics
-        self._queues: list[_Queue] = []
+        self._queues: dict[int, _Queue] = {}  # by number, those with requests
         self.current = limits.nominal - (limits.nominal - limits.lower) // 2
         self.configure(configuration, limits)
 
     def configure(self, configuration: PriorityLevelConfiguration, limits: SeatLimits) -> None:
-        """Changes the level's limits. Requests that wait in a queue that goes keep their place."""
-        self.name, self.uid = configuration.name, (configuration.metadata.uid or "").encode()
+        """Changes the level's limits. Requests that wait keep their place."""
+        self.uid = (configuration.metadata.uid or "").encode()
         self.limits = limits
         limited = configuration.spec.limited
         self.exempt = limited is None
         self._queuing = limited.limit_response.queuing if limited is not None else None
-        wanted = (self._queuing.queues or 1) if self._queuing is not None else 0
-        missing = wanted - len(self._queues)
-        self._queues.extend(_Queue(virtual_start=self._progress) for _ in range(missing))
 
     def width(self, listed: int) -> int:
         """Returns how many seats a request takes that reads so many objects."""
         if listed <= OBJECTS_PER_SEAT:
             return 1
-        hand = self._queuing.hand_size if self._queuing is not None else None
-        return min(math.ceil(listed / OBJECTS_PER_SEAT), MOST_SEATS, self.limits.widest(hand or 1))
+        widest = self.limits.widest(_hand_size(self._queuing) if self._queuing is not None else 1)
+        return min(math.ceil(listed / OBJECTS_PER_SEAT), MOST_SEATS, widest)
 
     def set_current(self, seats: int) -> None:
         """Changes how many seats the level has for now, and starts what fits in."""
@@ -127,9 +127,9 @@ class PriorityLevel:
         """Gives seats to those who wait."""
         ended = _now()
         self.executing -= held.seats
-        if (queue := held.queue) is not None:
-            queue.seats -= held.seats
-            queue.virtual_start += held.seats * (ended - held.since - GUESS)
+        if held.queue is not None:
+            held.queue.virtual_start += held.seats * (ended - held.since - ESTIMATED_SECONDS)
+            self._subtract(held.queue, held.seats)
         self.demand.change(-held.seats, ended)
         self._metrics.finish(held.flow, held.seats)
         self._dispatch()
@@ -142,21 +142,20 @@ class PriorityLevel:
             self.executing += seats
             return None
         queue = self._pick(flow, self._queuing)
-        if not queue.seats:
-            queue.virtual_start = max(queue.virtual_start, self._progress)
-        if not self._waiting and self._fits(seats):
-            queue.seats += seats
-            self._start(queue, seats)
-            return queue
-        if len(queue.waiting) >= (self._queuing.queue_length_limit or 0):
+        fits = not self._waiting and self._fits(seats)
+        if not fits and len(queue.waiting) >= (self._queuing.queue_length_limit or 0):
             raise _RefusedError("queue-full")
-        await self._wait(queue, flow, seats, patience)
+        self._queues[queue.number] = queue
+        queue.seats += seats
+        if fits:
+            self._start(queue, seats)
+        else:
+            await self._wait(queue, flow, seats, patience)
         return queue
 
     async def _wait(self, queue: _Queue, flow: Flow, seats: int, patience: float | None) -> None:
         one = _Waiting(seats, asyncio.get_running_loop().create_future())
         queue.waiting.append(one)
-        queue.seats += seats
         self._waiting += 1
         self._metrics.enqueue(flow, 1)
         self._dispatch()
@@ -173,13 +172,18 @@ class PriorityLevel:
 
     def _leave(self, queue: _Queue, one: _Waiting) -> None:
         """Takes a request out that no longer waits. It may have been started a moment ago."""
-        queue.seats -= one.seats
         if one in queue.waiting:
             queue.waiting.remove(one)
             self._waiting -= 1
         else:
             self.executing -= one.seats
+        self._subtract(queue, one.seats)
         self._dispatch()
+
+    def _subtract(self, queue: _Queue, seats: int) -> None:
+        queue.seats -= seats
+        if not queue.seats:
+            del self._queues[queue.number]
 
     def _fits(self, seats: int) -> bool:
         """Reports whether so many seats are free. A request that wants more than there are is
@@ -188,14 +192,19 @@ class PriorityLevel:
         return self.executing + seats <= self.current or not self.executing
 
     def _pick(self, flow: Flow, queuing: QueuingConfiguration) -> _Queue:
-        """Returns the shortest queue of the flow's hand."""
-        hand = _deal_hand(flow, queuing.queues or 1, queuing.hand_size or 1)
-        return min((self._queues[card] for card in hand), key=_seats)
+        """Returns the shortest queue of the flow's hand, which may be a new one."""
+        hand = _deal_hand(flow, queuing.queues or 1, _hand_size(queuing))
+        number = min(hand, key=self._length)
+        return self._queues.get(number) or _Queue(number, self._progress)
+
+    def _length(self, number: int) -> int:
+        queue = self._queues.get(number)
+        return queue.seats if queue is not None else 0
 
     def _start(self, queue: _Queue, seats: int) -> None:
         self.executing += seats
         self._progress = max(self._progress, queue.virtual_start)
-        queue.virtual_start += seats * GUESS
+        queue.virtual_start += seats * ESTIMATED_SECONDS
 
     def _dispatch(self) -> None:
         """Starts requests as long as there are seats for the next one."""
@@ -212,8 +221,8 @@ class PriorityLevel:
     def _next(self) -> _Queue:
         """Returns the queue whose next request would end first."""
         return min(
-            (queue for queue in self._queues if queue.waiting),
-            key=lambda queue: queue.virtual_start + queue.waiting[0].seats * GUESS,
+            (queue for queue in self._queues.values() if queue.waiting),
+            key=lambda queue: queue.virtual_start + queue.waiting[0].seats * ESTIMATED_SECONDS,
         )
 
 
@@ -221,8 +230,9 @@ def _reason(error: BaseException) -> str:
     return str(error) if isinstance(error, _RefusedError) else "cancelled"
 
 
-def _seats(queue: _Queue) -> int:
-    return queue.seats
+def _hand_size(queuing: QueuingConfiguration) -> int:
+    """Returns the size of a hand, which what is stored may give wrongly."""
+    return max(1, min(queuing.hand_size or 1, queuing.queues or 1, LARGEST_HAND))
 
 
 @lru_cache(maxsize=1024)

@@ -64,7 +64,7 @@ class FlowSchemas:
         )
         method = schema.spec.distinguisher_method
         told_apart_by = {"ByUser": user.name, "ByNamespace": asked.namespace}
-        distinguisher = told_apart_by[method.type] if method is not None else ""
+        distinguisher = told_apart_by.get(method.type, "") if method is not None else ""
         return Flow(
             schema.name, distinguisher, _level(schema), (schema.metadata.uid or "").encode()
         )

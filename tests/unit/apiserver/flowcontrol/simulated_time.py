@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import selectors
-from collections.abc import Coroutine
+from collections.abc import Coroutine, Iterable
 from typing import Any, TypeVar
 
 T = TypeVar("T")
@@ -31,3 +31,13 @@ def run(work: Coroutine[Any, Any, T]) -> T:
     """Runs a coroutine to its end. Sleeping takes no time."""
     with asyncio.Runner(loop_factory=_SimulatedLoop) as runner:
         return runner.run(work)
+
+
+async def run_for(seconds: float, clients: Iterable[Coroutine[Any, Any, None]]) -> None:
+    """Runs clients, which do not end by themselves, beside each other for so many seconds."""
+    tasks = [asyncio.create_task(client) for client in clients]
+    await asyncio.sleep(seconds)
+    for task in tasks:
+        task.cancel()
+    ended = await asyncio.gather(*tasks, return_exceptions=True)
+    assert all(isinstance(one, asyncio.CancelledError) for one in ended), ended

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 from prometheus_client import CollectorRegistry
 
-from kcm.api.flowcontrol_v1 import FlowSchema, PriorityLevelConfiguration
+from kcm.api.flowcontrol_v1 import FlowDistinguisherMethod, FlowSchema, PriorityLevelConfiguration
 from kcm.api.priority_levels import (
     MANDATORY_LEVELS,
     MANDATORY_SCHEMAS,
@@ -26,7 +26,7 @@ from kcm.apiserver.flowcontrol.control import FlowControl
 from kcm.apiserver.flowcontrol.schemas import Flow
 from kcm.apiserver.http_errors import TooManyRequests
 from tests.unit.apiserver.auth.caches import FakeHub
-from tests.unit.apiserver.flowcontrol.simulated_time import run
+from tests.unit.apiserver.flowcontrol.simulated_time import run, run_for
 
 PATH = Attributes("get", path="/foobar")
 JANE = User("jane", groups=("system:authenticated",))
@@ -35,8 +35,8 @@ DEFAULTS: list[KubeObject] = [
 ]  # fmt: skip
 
 
-def level(name: str, shares: int = 100, **limits: int) -> PriorityLevelConfiguration:
-    queuing = {"queues": 10, "handSize": 2, "queueLengthLimit": 10}
+def level(name: str, shares: int = 100, **limits: Any) -> PriorityLevelConfiguration:
+    queuing = {"queues": 10, "handSize": 2, "queueLengthLimit": 50}
     limited = {
         "nominalConcurrencyShares": shares,
         "limitResponse": {"type": "Queue", "queuing": queuing},
@@ -81,27 +81,18 @@ def _serve(hub: FakeHub, clients: dict[str, int], seconds: float) -> dict[str, f
     """
     served = dict.fromkeys(clients, 0)
 
-    async def client(control: FlowControl, user: str) -> None:
+    async def client(control: FlowControl, user: str, since: float) -> None:
         flow = control.classify(User(user), PATH)
         while True:
             async with seat(control, flow, 0, None):
                 await asyncio.sleep(0.25)
-                served[user] += 1
+                served[user] += asyncio.get_running_loop().time() > since
 
     async def work() -> dict[str, float]:
         control = FlowControl(hub, 24, CollectorRegistry())
-        tasks = [
-            asyncio.create_task(client(control, user))
-            for user, count in clients.items()
-            for _ in range(count)
-        ]
-        await asyncio.sleep(seconds - 15)
-        before = dict(served)
-        await asyncio.sleep(15)
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
-        return {user: (served[user] - before[user]) * 0.25 / 15 for user in served}
+        everybody = [user for user, count in clients.items() for _ in range(count)]
+        await run_for(seconds, [client(control, user, seconds - 15) for user in everybody])
+        return {user: count * 0.25 / 15 for user, count in served.items()}
 
     return run(work())
 
@@ -137,6 +128,23 @@ def test_what_the_objects_say_holds_from_the_next_request_on() -> None:
         hub.fill(*DEFAULTS)
         async with seat(control, control.classify(JANE, PATH), 0, None):
             assert control.classify(JANE, PATH).level == "global-default"
+
+    run(work())
+
+
+def test_what_is_stored_need_not_be_valid() -> None:
+    queuing = {"queues": 10**9, "handSize": 10**9, "queueLengthLimit": 10}
+    wild = level("wild", limitResponse={"type": "Queue", "queuing": queuing})
+    strange = schema("wild", "jane")
+    method = FlowDistinguisherMethod(type="ByMoon")
+    strange = strange.replace(spec=strange.spec.replace(distinguisher_method=method))
+
+    async def work() -> None:
+        control = FlowControl(FakeHub(wild, strange), 600, CollectorRegistry())
+        flow = control.classify(JANE, PATH)
+        assert (flow.level, flow.distinguisher) == ("wild", "")
+        async with seat(control, flow, 1000, None):
+            pass
 
     run(work())
 

@@ -21,7 +21,7 @@ from kcm.apiserver.flowcontrol.metrics import FlowMetrics
 from kcm.apiserver.flowcontrol.schemas import Flow
 from kcm.apiserver.flowcontrol.shares import SeatLimits
 from kcm.apiserver.http_errors import TooManyRequests
-from tests.unit.apiserver.flowcontrol.simulated_time import run
+from tests.unit.apiserver.flowcontrol.simulated_time import run, run_for
 
 QUEUES = {"queues": 16, "handSize": 1, "queueLengthLimit": 50}
 
@@ -68,15 +68,14 @@ def _serve(clients: dict[str, tuple[int, float]], seats: int, seconds: float) ->
 
     async def work() -> None:
         one = level(seats, CollectorRegistry(), QUEUES)
-        tasks = [
-            asyncio.create_task(_client(one, name, takes, served))
-            for name, (count, takes) in clients.items()
-            for _ in range(count)
-        ]
-        await asyncio.sleep(seconds)
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
+        await run_for(
+            seconds,
+            [
+                _client(one, name, takes, served)
+                for name, (count, takes) in clients.items()
+                for _ in range(count)
+            ],
+        )
         assert one.executing == 0
         async with asyncio.timeout(0), seat(one, flow("last"), seats, None):
             pass

@@ -11,7 +11,7 @@ import pytest
 
 from kcm.apiserver.flowcontrol.schemas import Flow
 from kcm.apiserver.flowcontrol.turns import Turn, Turns
-from tests.unit.apiserver.flowcontrol.simulated_time import run
+from tests.unit.apiserver.flowcontrol.simulated_time import run, run_for
 
 WEIGHTS = {"node-high": 40, "global-default": 20, "exempt": 30}
 STEP = 0.002  # seconds that each request computes
@@ -49,15 +49,14 @@ def _serve(clients: dict[Flow, tuple[int, float]], seconds: float) -> Counter[Fl
 
     async def work() -> None:
         given = turns()
-        tasks = [
-            asyncio.create_task(_client(given, flow, served, takes))
-            for flow, (count, takes) in clients.items()
-            for _ in range(count)
-        ]
-        await asyncio.sleep(seconds)
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
+        await run_for(
+            seconds,
+            [
+                _client(given, flow, served, takes)
+                for flow, (count, takes) in clients.items()
+                for _ in range(count)
+            ],
+        )
         assert sum(given.waiting.values()) == 0
         async with asyncio.timeout(0), turn_of(given, _flow("exempt", "last")):
             pass
