@@ -25,12 +25,12 @@ class FlowMetrics:
     """Counts requests by priority level and FlowSchema."""
 
     def __init__(self, registry: CollectorRegistry) -> None:
-        self._now = {
+        self._gauges = {
             "current_executing_requests": Tally[tuple[str, str]](),
             "current_executing_seats": Tally[tuple[str, str]](),
             "current_inqueue_requests": Tally[tuple[str, str]](),
         }
-        self._executing, self._seats, self._queued = self._now.values()
+        self._executing, self._seats, self._queued = self._gauges.values()
         self._dispatched = Tally[tuple[str, str]]()
         self._refused = Counter(
             f"{_PREFIX}rejected_requests", "Requests that were refused, by reason.",
@@ -68,16 +68,19 @@ class FlowMetrics:
         self._wait.labels(flow.level, flow.schema, "false").observe(waited)
 
     def collect(self) -> Iterator[Metric]:
-        """Yields what each request changes, for which a metric of its own is too slow."""
+        """Yields what each request changes, for which a metric of its own is too slow.
+
+        It runs in a thread beside the event loop, which goes on counting: hence the copies.
+        """
         total = CounterMetricFamily(
             f"{_PREFIX}dispatched_requests", "Requests that got seats.", labels=_NAMES
         )
-        for names, count in self._dispatched.items():
+        for names, count in list(self._dispatched.items()):
             total.add_metric(names, count)
         yield total
-        for name, tally in self._now.items():
+        for name, tally in self._gauges.items():
             family = GaugeMetricFamily(_PREFIX + name, name.replace("_", " "), labels=_NAMES)
-            for names, count in tally.items():
+            for names, count in list(tally.items()):
                 family.add_metric(names, count)
             yield family
 
@@ -134,7 +137,7 @@ class LevelMetrics:
     def collect(self) -> Iterator[Metric]:
         for name, (text, figure) in _FIGURES.items():
             family = GaugeMetricFamily(_PREFIX + name, text, labels=_LEVEL)
-            for level, figures in self._levels.items():
+            for level, figures in list(self._levels.items()):
                 family.add_metric((level,), figure(figures))
             yield family
         waiting = GaugeMetricFamily(

@@ -19,7 +19,7 @@ from typing import TypeVar
 from kcm.apiserver.flowcontrol.schemas import Flow
 
 MOST = 16  # fewer leave the loop idle while all of them wait for Redis
-_GUESS = 0.001  # seconds that a request computes, until it has shown how long it did
+_ESTIMATED_SECONDS = 0.001  # that a request computes, until it has shown how long it did
 T = TypeVar("T")
 
 
@@ -38,6 +38,7 @@ class _LevelTurns:
     flows: dict[Flow, _FlowTurns] = field(default_factory=dict)
     virtual_start: float = 0.0  # of its next turn: the seconds that it had, by its weight
     progress: float = 0.0  # the virtual start of the flow served last
+    waiting: int = 0  # requests
 
     def next_flow(self) -> tuple[Flow, _FlowTurns]:
         """Returns the flow that had least."""
@@ -53,15 +54,11 @@ class Turns:
         self._free = most
         self._levels: dict[str, _LevelTurns] = {}
         self._progress = 0.0  # the virtual start of the level served last
-        self._waiting = 0
 
     @property
     def waiting(self) -> dict[str, int]:
-        """Returns how many requests wait for a turn, by level."""
-        return {
-            name: sum(len(flow.waiting) for flow in level.flows.values())
-            for name, level in self._levels.items()
-        }
+        """Returns how many requests wait for a turn, by level. Any thread may ask."""
+        return {name: level.waiting for name, level in list(self._levels.items())}
 
     async def take(self, flow: Flow) -> Turn:
         """Returns a turn, which `end` takes back, after waiting for it."""
@@ -80,12 +77,12 @@ class Turns:
         level.flows[flow] = own
         may_start: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         own.waiting.append(may_start)
-        self._waiting += 1
+        level.waiting += 1
         try:
             await may_start
         except asyncio.CancelledError:
             if may_start in own.waiting:
-                self._waiting -= 1
+                level.waiting -= 1
                 own.waiting.remove(may_start)
                 if not own.waiting:
                     del level.flows[flow]
@@ -95,7 +92,7 @@ class Turns:
 
     def end(self, turn: Turn) -> None:
         """Takes a turn back, and charges the seconds that it took."""
-        spent = turn.seconds - _GUESS
+        spent = turn.seconds - _ESTIMATED_SECONDS
         turn.level.virtual_start += spent / self._weigh(turn.name)
         turn.flow.virtual_start += spent
         self.release()
@@ -103,7 +100,7 @@ class Turns:
     def release(self) -> None:
         """Gives a turn back, and to those who wait."""
         self._free += 1
-        while self._free > 0 and self._waiting:
+        while self._free > 0 and any(level.waiting for level in self._levels.values()):
             self._free -= 1
             self._start_next()
 
@@ -112,11 +109,11 @@ class Turns:
         self._free -= 1
 
     def _start_next(self) -> None:
-        waiting = ((name, level) for name, level in self._levels.items() if level.flows)
+        waiting = ((name, level) for name, level in self._levels.items() if level.waiting)
         name, level = min(waiting, key=lambda item: item[1].virtual_start)
         flow, own = level.next_flow()
         may_start = own.waiting.popleft()
-        self._waiting -= 1
+        level.waiting -= 1
         if not own.waiting:
             del level.flows[flow]
         self._charge(name, level, own)
@@ -128,8 +125,8 @@ class Turns:
     def _charge(self, name: str, level: _LevelTurns, own: _FlowTurns) -> None:
         self._progress = max(self._progress, level.virtual_start)
         level.progress = max(level.progress, own.virtual_start)
-        level.virtual_start += _GUESS / self._weigh(name)
-        own.virtual_start += _GUESS
+        level.virtual_start += _ESTIMATED_SECONDS / self._weigh(name)
+        own.virtual_start += _ESTIMATED_SECONDS
 
 
 @dataclass(eq=False, slots=True)
