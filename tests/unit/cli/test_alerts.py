@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 import yaml
 
-from kcm.cli.alerts import list_alerts
+from kcm.cli.alerts import KEYS_WAIT, list_alerts
 from kcm.cli.overview import Leader, Overview, QueueOverview, ZoneOverview
 from tests.docs.pages import ROOT
 
@@ -35,8 +35,9 @@ def test_what_is_wrong_has_the_name_of_its_alert(overview: Overview, names: list
     assert [alert.name for alert in list_alerts(overview)] == names
 
 
-def test_the_names_are_those_of_the_rules() -> None:
+def test_names_and_limits_are_those_of_the_rules() -> None:
     text = (ROOT / "deploy" / "prometheus" / "kcm.rules.yml").read_text()
     (group,) = yaml.safe_load(text)["groups"]
-    known = {rule["alert"] for rule in group["rules"]}
-    assert {name for _, names in CASES for name in names} <= known
+    rules = {rule["alert"]: rule["expr"] for rule in group["rules"]}
+    assert {name for _, names in CASES for name in names} <= rules.keys()
+    assert rules["KcmKeysWait"].endswith(f"> {KEYS_WAIT:g}")
