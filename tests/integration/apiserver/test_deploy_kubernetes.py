@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import shutil
 import subprocess
+from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -28,8 +31,8 @@ def run(*arguments: str) -> str:
     return done.stdout
 
 
-def render(overlay: str) -> list[dict[str, Any]]:
-    return list(yaml.safe_load_all(run("kustomize", str(FOLDER / overlay))))
+def render(folder: Path) -> list[dict[str, Any]]:
+    return list(yaml.safe_load_all(run("kustomize", str(folder))))
 
 
 def apply(api: Live, overlay: str) -> list[str]:
@@ -50,7 +53,7 @@ def test_kubectl_applies_it_and_finds_nothing_to_change_then(api: Live, overlay:
     apply(api, overlay)
     before = api.get(REDIS)["metadata"]["generation"]
     again = apply(api, overlay)
-    assert len(again) == 11
+    assert len(again) == 10
     changed = [line.split()[0] for line in again if not line.endswith("unchanged")]
     assert changed == ["statefulset.apps/kcm-redis"]
     assert api.get(REDIS)["metadata"]["generation"] == before
@@ -58,7 +61,7 @@ def test_kubectl_applies_it_and_finds_nothing_to_change_then(api: Live, overlay:
 
 @pytest.mark.parametrize("overlay", OVERLAYS)
 def test_the_roles_that_it_binds_are_there(api: Live, overlay: str) -> None:
-    bindings = [one for one in render(overlay) if one["kind"].endswith("Binding")]
+    bindings = [one for one in render(FOLDER / overlay) if one["kind"].endswith("Binding")]
     assert len(bindings) == 3
     for binding in bindings:
         role, place = binding["roleRef"]["name"], binding["metadata"].get("namespace")
@@ -71,11 +74,52 @@ def test_the_roles_that_it_binds_are_there(api: Live, overlay: str) -> None:
 
 @pytest.mark.parametrize(("overlay", "count"), OVERLAYS.items())
 def test_its_settings_are_those_of_the_manager(overlay: str, count: int) -> None:
-    [settings] = [one["data"] for one in render(overlay) if one["kind"] == "ConfigMap"]
+    rendered = render(FOLDER / overlay)
+    settings = _settings(rendered)
     documented = (ROOT / "docs" / "configuration.md").read_text()
     assert [name for name in settings if f"`{name}`" not in documented] == []
     assert len(settings) == count + 1  # KCM_LOG_FORMAT is every process'
-    options = ManagerOptions.load({}, settings)
-    assert options.generic.kubeconfig == "in-cluster"
-    assert options.generic.controllers == ("*",)
-    assert options.generic.use_service_account_credentials
+    for options in _options(rendered):
+        assert options.generic.kubeconfig == "in-cluster"
+        assert options.generic.controllers == ("*",)
+        assert options.generic.use_service_account_credentials
+        assert options.serving.loopback
+
+
+def test_with_monitoring_it_serves_metrics_with_a_certificate_and_a_token(tmp_path: Path) -> None:
+    folder = shutil.copytree(FOLDER, tmp_path / "kubernetes")
+    with (folder / "kubeadm" / "kustomization.yaml").open("a") as overlay:
+        overlay.write("components: [../monitoring]\n")
+    rendered = render(folder / "kubeadm")
+    [worker] = [one for one in rendered if one["metadata"]["name"] == "kcm-worker"
+                and one["kind"] == "Deployment"]  # fmt: skip
+    pod = worker["spec"]["template"]["spec"]
+    [container] = pod["containers"]
+    serving = next(
+        options.serving for options in _options(rendered) if not options.serving.loopback
+    )
+    mounts = {one["mountPath"]: one["name"] for one in container["volumeMounts"]}
+    files = serving.tls_cert_file, serving.tls_private_key_file, serving.bearer_token_file
+    assert {mounts[path.rpartition("/")[0]] for path in files} == {"metrics"}
+    assert [one["secret"]["secretName"] for one in pod["volumes"] if one["name"] == "metrics"] == [
+        "kcm-metrics"
+    ]
+    for probe in ("readinessProbe", "livenessProbe"):
+        assert container[probe].keys() & {"exec", "httpGet"} == {"httpGet"}
+    kinds = [one["kind"] for one in rendered]
+    assert (len(kinds), kinds.count("ServiceMonitor"), kinds.count("Service")) == (12, 1, 2)
+
+
+def _settings(rendered: list[dict[str, Any]]) -> dict[str, str]:
+    settings: dict[str, str]
+    [settings] = [one["data"] for one in rendered if one["kind"] == "ConfigMap"]
+    return settings
+
+
+def _options(rendered: list[dict[str, Any]]) -> Iterator[ManagerOptions]:
+    """Yields what the manager of each Deployment is told by its environment."""
+    for one in rendered:
+        if one["kind"] == "Deployment":
+            [container] = one["spec"]["template"]["spec"]["containers"]
+            own = {env["name"]: env["value"] for env in container["env"] if "value" in env}
+            yield ManagerOptions.load({}, _settings(rendered) | own)
