@@ -112,7 +112,7 @@ class PriorityLevel:
         self.demand.change(seats, began)
         try:
             queue = await self._take(flow, seats, patience)
-        except BaseException as error:
+        except BaseException as error:  # who stops waiting is cancelled, and is counted, too
             ended = _now()
             self.demand.change(-seats, ended)
             self._metrics.refuse(flow, _reason(error), ended - began)
@@ -162,7 +162,7 @@ class PriorityLevel:
         try:
             async with asyncio.timeout(patience):
                 await one.may_start
-        except BaseException as error:
+        except BaseException as error:  # who stops waiting is cancelled, and gives all back, too
             self._leave(queue, one)
             if isinstance(error, TimeoutError):
                 raise _RefusedError("time-out") from None
