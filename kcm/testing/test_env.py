@@ -73,7 +73,7 @@ _FILE = click.Path(exists=True, path_type=Path)
 @click.option(
     "--kubeconfig",
     type=click.Path(path_type=Path, dir_okay=False),
-    help="Write the kubeconfig into this file as well, and remove it at the end.",
+    help="Write the kubeconfig into this new file as well, and remove it at the end.",
 )
 @click.option(
     "--serve",
@@ -114,7 +114,7 @@ def main(
         )
         with plane as control_plane, serve_api(control_plane) as remote:
             environment = {"KCM_TEST_API": remote.url, "KCM_TEST_TOKEN": remote.token}
-            with _kubeconfig(control_plane, kubeconfig) as path:
+            with _copy_kubeconfig(control_plane, kubeconfig) as path:
                 environment["KUBECONFIG"] = str(path.absolute())
                 if serve:
                     code = _serve({"server": control_plane.url, **environment})
@@ -137,11 +137,13 @@ def _read_config(path: Path) -> Mapping[str, Any]:
 
 
 @contextmanager
-def _kubeconfig(control_plane: ControlPlane, copy: Path | None) -> Iterator[Path]:
-    """Yields the path of the kubeconfig, which is that of a copy if there is to be one."""
+def _copy_kubeconfig(control_plane: ControlPlane, copy: Path | None) -> Iterator[Path]:
+    """Yields the path of the kubeconfig. If `copy` is given, it is there until the block ends."""
     if copy is None:
         yield control_plane.kubeconfig
         return
+    if copy.exists():  # it may be the only one of another cluster
+        raise errors.ConfigurationError(f"--kubeconfig {copy}: there is such a file already")
     try:
         shutil.copy(control_plane.kubeconfig, copy)
     except OSError as error:
@@ -152,10 +154,10 @@ def _kubeconfig(control_plane: ControlPlane, copy: Path | None) -> Iterator[Path
         copy.unlink(missing_ok=True)
 
 
-def _serve(places: Mapping[str, str]) -> int:
-    """Tells where everything is, and waits for the end of standard input or a signal."""
+def _serve(details: Mapping[str, str]) -> int:
+    """Prints where everything is, and waits for the end of standard input or a signal."""
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
-    click.echo(json.dumps(places))
+    click.echo(json.dumps(details))
     with suppress(KeyboardInterrupt):
         sys.stdin.read()
     return 0

@@ -50,6 +50,14 @@ def test_a_bare_one_is_empty_and_its_kubeconfig_is_where_it_was_asked_for(tmp_pa
     assert not file.exists()
 
 
+def test_a_kubeconfig_that_is_there_is_neither_written_nor_removed(tmp_path: Path) -> None:
+    file = tmp_path / "config"
+    file.write_text("mine")
+    done = run("--bare", f"--kubeconfig={file}", "--", "true")
+    assert (done.returncode, file.read_text()) == (1, "mine")
+    assert f"error: --kubeconfig {file}: there is such a file already" in done.stderr
+
+
 def test_controllers_configuration_and_seed_are_passed_on(tmp_path: Path) -> None:
     config = tmp_path / "kcm.yaml"
     config.write_text(
