@@ -32,14 +32,14 @@ export async function start(options = {}) {
   let errors = "";
   child.stderr.on("data", (text) => (errors += text));
   const ended = new Promise((resolve) => child.on("close", resolve));
-  const places = await new Promise((resolve, reject) => {
+  const addresses = await new Promise((resolve, reject) => {
     child.on("error", (error) =>
       reject(new Error(`${error.message}; kcm is installed by \`pip install kcm\``)),
     );
     createInterface(child.stdout).once("line", (line) => resolve(JSON.parse(line)));
     ended.then(() => reject(new Error(errors.trim() || `${command} has ended`)));
   });
-  return new ControlPlane(places, child, ended);
+  return new ControlPlane(addresses, child, ended);
 }
 
 class ControlPlane {
@@ -48,11 +48,11 @@ class ControlPlane {
   #child;
   #ended;
 
-  constructor(places, child, ended) {
-    this.kubeconfig = places.KUBECONFIG;
-    this.url = places.server;
-    this.#api = `${places.KCM_TEST_API}/${VERSION}/`;
-    this.#token = places.KCM_TEST_TOKEN;
+  constructor(addresses, child, ended) {
+    this.kubeconfig = addresses.KUBECONFIG;
+    this.url = addresses.server;
+    this.#api = `${addresses.KCM_TEST_API}/${VERSION}/`;
+    this.#token = addresses.KCM_TEST_TOKEN;
     this.#child = child;
     this.#ended = ended;
     const post = (path, body) => this.request("POST", path, body);

@@ -97,7 +97,7 @@ class ServerOptions:
     audit_policy: Path | None = None
     audit_log: str = ""  # a path, or - for standard output
     names: tuple[str, ...] = ()  # further names and addresses for the certificate
-    certificate: Certificate | None = None  # what is served, None for one that is generated
+    certificate: Certificate | None = None  # to serve with, None for one that is generated
     tokens: TokenFlags = field(default_factory=TokenFlags)
     aggregation: AggregationFlags = field(default_factory=AggregationFlags)
     faults: ServerFaults | None = None  # what a test has happen

@@ -48,15 +48,15 @@ func (s *Server) For(t testing.TB) *ControlPlane {
 }
 
 func (cp *ControlPlane) report() {
-	var told struct{ Text string }
-	if err := cp.request(http.MethodGet, "timeline", map[string]any{"since": cp.since}, &told); err != nil {
+	var answer struct{ Text string }
+	if err := cp.request(http.MethodGet, "timeline", map[string]any{"since": cp.since}, &answer); err != nil {
 		cp.t.Logf("there is no timeline: %v", err)
 		return
 	}
-	cp.t.Logf("timeline of the control plane\n%s", told.Text)
+	cp.t.Logf("timeline of the control plane\n%s", answer.Text)
 	page := map[string]any{"folder": cp.reports, "test": cp.t.Name(), "since": cp.since}
-	if err := cp.request(http.MethodPost, "pages", page, &told); err == nil {
-		cp.t.Log(told.Text)
+	if err := cp.request(http.MethodPost, "pages", page, &answer); err == nil {
+		cp.t.Log(answer.Text)
 	}
 }
 

@@ -46,15 +46,15 @@ type Fault struct {
 // Hits returns how often it has struck.
 func (f *Fault) Hits() int {
 	f.cp.t.Helper()
-	var told struct{ Hits int }
-	f.cp.must(http.MethodGet, "faults/"+strconv.Itoa(f.ID), nil, &told)
-	return told.Hits
+	var answer struct{ Hits int }
+	f.cp.must(http.MethodGet, "faults/"+strconv.Itoa(f.ID), nil, &answer)
+	return answer.Hits
 }
 
 // Remove ends it, and returns how often it has struck.
 func (f *Fault) Remove() int {
 	f.cp.t.Helper()
-	var told struct{ Hits int }
-	f.cp.must(http.MethodDelete, "faults/"+strconv.Itoa(f.ID), nil, &told)
-	return told.Hits
+	var answer struct{ Hits int }
+	f.cp.must(http.MethodDelete, "faults/"+strconv.Itoa(f.ID), nil, &answer)
+	return answer.Hits
 }

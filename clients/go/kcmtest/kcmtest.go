@@ -94,7 +94,7 @@ func (o Options) reports() string {
 type Server struct {
 	// Kubeconfig is the path of the administrator's kubeconfig.
 	Kubeconfig string
-	// URL is that of the API server.
+	// URL is the URL of the API server.
 	URL string
 
 	api, token, reports string
@@ -126,13 +126,13 @@ func New(options Options) (*Server, error) {
 		_ = s.process.Wait()
 		return nil, fmt.Errorf("%s: %s", strings.Join(command, " "), strings.TrimSpace(s.output.String()))
 	}
-	var places map[string]string
-	if err := json.Unmarshal(line, &places); err != nil {
+	var addresses map[string]string
+	if err := json.Unmarshal(line, &addresses); err != nil {
 		s.Stop()
 		return nil, fmt.Errorf("%s wrote %q: %w", command[0], line, err)
 	}
-	s.Kubeconfig, s.URL = places["KUBECONFIG"], places["server"]
-	s.api, s.token = places["KCM_TEST_API"], places["KCM_TEST_TOKEN"]
+	s.Kubeconfig, s.URL = addresses["KUBECONFIG"], addresses["server"]
+	s.api, s.token = addresses["KCM_TEST_API"], addresses["KCM_TEST_TOKEN"]
 	return s, nil
 }
 

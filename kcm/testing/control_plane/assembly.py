@@ -64,7 +64,7 @@ _FIRST_REST = 2.0  # seconds of the machine, of which it usually takes 0.06
 
 
 class StoreServer(Protocol):
-    """A Redis-compatible server for one control plane, and the folder of the latter's files."""
+    """A Redis-compatible server for one control plane, and a folder for that plane's files."""
 
     folder: Path
 

@@ -5,7 +5,7 @@ an API server is a fork of it (see `kcm.testing.envtest.template`). This process
 standard library only. It tells the program `kube-apiserver` where that child listens, and ends it.
 
 envtest waits up to 20 s for each of its two programs. On a busy machine the imports take long, so
-this one is healthy only after them then, and both patiences count.
+this one is healthy only after them then, and both waits count.
 """
 
 from __future__ import annotations
@@ -68,19 +68,17 @@ def read_address(urls: str) -> tuple[str, int] | None:
     return (host.strip("[]"), int(port)) if scheme == "http" and port.isdigit() else None
 
 
-class Places(NamedTuple):
-    """What the template gets: its own folder and the data folder, the socket to listen on, a
-    descriptor whose end is that of `etcd`, and one to write to once everything is imported.
-    """
+class Handover(NamedTuple):
+    """What the template gets from `etcd`."""
 
-    folder: str
-    data: str
-    control: socket.socket
-    alive: int
-    imported: int
+    folder: str  # for its own files; it removes it
+    data: str  # the data folder
+    control: socket.socket  # which it listens on
+    alive: int  # a pipe that ends when `etcd` ends
+    imported: int  # a pipe that it closes once everything is imported
 
 
-def main(arguments: Sequence[str], template: Callable[[Places], int]) -> int:
+def main(arguments: Sequence[str], template: Callable[[Handover], int]) -> int:
     """Serves until SIGTERM comes or the program that started it is gone, and returns the exit code.
 
     `template` runs in a child.
@@ -100,18 +98,18 @@ def main(arguments: Sequence[str], template: Callable[[Places], int]) -> int:
     control.bind(path)
     control.listen(64)
     alive, ours = os.pipe()
-    told, imported = os.pipe()
+    prepared, imported = os.pipe()
     child = os.fork()
     if child == 0:
         listener.close()
         os.close(ours)
-        places = Places(folder, options.data_dir, control, alive, imported)
-        os._exit(_run_child(lambda: template(places)))
+        handover = Handover(folder, options.data_dir, control, alive, imported)
+        os._exit(_run_child(lambda: template(handover)))
     control.close()
     os.close(alive)
     os.close(imported)
     try:
-        return _Serving(listener, path, told).run(wake, parent, child)
+        return _Serving(listener, path, prepared).run(wake, parent, child)
     finally:
         os.close(ours)  # tells the child
         _wait_for(child)
@@ -131,11 +129,13 @@ def _run_child(run: Callable[[], int]) -> int:
 class _Serving:
     """Answers requests."""
 
-    def __init__(self, listener: socket.socket, path: str, told: int) -> None:
-        """`path` is that of the template's socket, and `told` can be read once it is ready."""
+    def __init__(self, listener: socket.socket, path: str, prepared: int) -> None:
+        """`path` is the path of the template's socket, and the pipe `prepared` can be read once
+        the template has imported everything.
+        """
         self._listener = listener
         self._path = path
-        self._told = told
+        self._prepared = prepared
         self._waits = os.getloadavg()[0] > _BUSY * (os.cpu_count() or 1)
 
     def run(self, wake: socket.socket, parent: Parent, child: int) -> int:
@@ -166,7 +166,7 @@ class _Serving:
         status, body = "200 OK", '{"health":"true","reason":""}'
         if request.startswith(f"GET {FIND} ".encode()):
             body = self._path
-        elif self._waits and not select([self._told], [], [], 0)[0]:
+        elif self._waits and not select([self._prepared], [], [], 0)[0]:
             status, body = "503 Service Unavailable", '{"health":"false","reason":"it starts"}'
         head = f"HTTP/1.1 {status}\r\nContent-Length: {len(body)}\r\nConnection: close\r\n\r\n"
         connection.sendall((head + body).encode())

@@ -198,8 +198,8 @@ FLAGS: Mapping[str, Flag] = {flag.name: flag for flag in sorted(_build(), key=la
 
 
 def parse(arguments: Sequence[str]) -> dict[str, str]:
-    """Returns the values of the flags that are acted on, those of a repeated one with commas
-    between them. Raises FlagError.
+    """Returns the values of the flags that are acted on. The values of a flag that accumulates are
+    joined by commas. Raises FlagError.
     """
     values: dict[str, str] = {}
     for flag, value in _read(arguments):

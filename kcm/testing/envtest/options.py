@@ -37,6 +37,7 @@ _DEFAULTS = {
     "secure-port": "6443",
     "service-cluster-ip-range": "10.0.0.0/24",
 }
+# How flags of `kcm apiserver` differ: a flag for each value, a flag without a value.
 _SEVERAL = ("service-account-issuer", "service-account-key-file")
 _SWITCHES = ("anonymous-auth", "enable-bootstrap-token-auth")
 
@@ -81,7 +82,7 @@ def read(values: Mapping[str, str], environment: Mapping[str, str]) -> EnvtestOp
 
 
 def _read_api(given: dict[str, str]) -> ServerOptions:
-    """Returns the options of the API server, as those of `kcm apiserver`."""
+    """Returns the options of the API server, which the command `kcm apiserver` reads."""
     folder = given.pop("cert-dir", "")
     if folder and "tls-cert-file" not in given:
         pair = {"tls-cert-file": ".crt", "tls-private-key-file": ".key"}

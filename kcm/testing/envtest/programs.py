@@ -25,10 +25,10 @@ def kube_apiserver() -> None:
     sys.exit(main(sys.argv[1:]))
 
 
-def _run_template(places: etcd_program.Places) -> int:
+def _run_template(handover: etcd_program.Handover) -> int:
     import site  # noqa: PLC0415 - the interpreter was started without it
 
     site.main()
     from kcm.testing.envtest.template import Template  # noqa: PLC0415 - needs site-packages
 
-    return Template(places).run()
+    return Template(handover).run()

@@ -15,7 +15,7 @@ _SWITCHES = {"api/all": None, "api/ga": "true", "api/beta": "false", "api/alpha"
 
 
 def check_runtime_config(text: str) -> None:
-    """Raises ConfigurationError for an entry that asks for something else than what is served."""
+    """Raises ConfigurationError for an entry that asks for anything but what is served."""
     served = {one.api_version for one in (*BUILT_IN.served(), *computed_kinds.LISTED)}
     for entry in filter(None, map(str.strip, text.split(","))):
         name, equals, value = entry.partition("=")

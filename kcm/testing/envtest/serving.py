@@ -40,8 +40,8 @@ class Servable(Protocol):
 def serve(connection: socket.socket, living: int, folder: Path) -> int:
     """Serves until the program `kube-apiserver` or the template has ended; returns the exit code.
 
-    `connection` is that of the program, and the end of the pipe `living` that of the template.
-    `folder` is that of the store.
+    `connection` leads to the program. `living` is a pipe that ends when the template ends.
+    `folder` has the files of the store.
     """
     ends: list[Any] = [connection, living]
     try:

@@ -1,4 +1,4 @@
-"""The store of a template, as an API server that was forked from it has it."""
+"""The store of a template, for an API server that is forked from it."""
 
 from __future__ import annotations
 

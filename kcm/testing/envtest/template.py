@@ -22,7 +22,7 @@ from kcm.clock import RealClock
 from kcm.interpreter import pause_collector
 from kcm.redisio.embedded import EmbeddedServer
 from kcm.testing.control_plane.guard import Guard
-from kcm.testing.envtest.etcd import Places
+from kcm.testing.envtest.etcd import Handover
 
 _LOOK_EVERY = 0.5  # seconds between checks whether the store still runs
 
@@ -30,15 +30,14 @@ _LOOK_EVERY = 0.5  # seconds between checks whether the store still runs
 class Template:
     """Starts the store, and forks an API server for each connection."""
 
-    def __init__(self, places: Places) -> None:
-        self._folder = Path(places.folder)
-        self._control = places.control
-        self._alive = places.alive
-        self._imported = places.imported
-        Path(places.data).mkdir(mode=0o700, parents=True, exist_ok=True)
-        (self._folder / "data").symlink_to(
-            places.data
-        )  # the path of the store's socket must be short
+    def __init__(self, handover: Handover) -> None:
+        self._folder = Path(handover.folder)
+        self._control = handover.control
+        self._alive = handover.alive
+        self._imported = handover.imported
+        Path(handover.data).mkdir(mode=0o700, parents=True, exist_ok=True)
+        # The path of the store's socket must be short.
+        (self._folder / "data").symlink_to(handover.data)
         self._store = EmbeddedServer(self._folder, extra=("--appendfsync", "no"))
         self._living, self._ours = os.pipe()  # its end tells the forks that this process ends
         self._last, self._theirs = os.pipe()  # its end tells that the last fork has ended
