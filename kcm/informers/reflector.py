@@ -17,6 +17,7 @@ back off.
 
 from __future__ import annotations
 
+import random
 from collections.abc import Callable, Sequence
 from typing import Generic, Protocol, TypeVar
 
@@ -122,7 +123,10 @@ class Reflector(Generic[T]):
         self._has_listed = False
         # Why the server refuses to list the kind, "" while it does not.
         self.refusal = ""
-        self._refusals = 0  # in a row
+        first, longest = REFUSED_AGAIN
+        self._refusals = BackoffManager(
+            clock, random.Random(), initial=first, maximum=longest, reset_after=NEVER, jitter=0.0
+        )
         # None before the first list, and while another list is due.
         self._position: int | None = None
         self._list_at = clock.monotonic()
@@ -207,7 +211,8 @@ class Reflector(Generic[T]):
         self._observer.on_list(self._view.name, len(objects), self._clock.monotonic() - started)
         if self._has_listed and self._on_relist is not None:
             self._on_relist(listed.resource_version)
-        self._has_listed, self.refusal, self._refusals = True, "", 0
+        self._has_listed, self.refusal = True, ""
+        self._refusals.reset()
 
     def _known(self, obj: KubeObject) -> T | None:
         """Returns the cached object if it is of the same version as `obj`, else None.
@@ -267,9 +272,7 @@ class Reflector(Generic[T]):
 
     def _refuse(self, error: ApiError) -> None:
         """Waits for longer, since the kind is not served, or may not be listed. It says so once."""
-        first, longest = REFUSED_AGAIN
-        self._relist_in(min(first * 2.0**self._refusals, longest))
-        self._refusals += 1
+        self._relist_in(self._refusals.next())
         if self.refusal != str(error):
             log.warning("A kind cannot be listed", kind=self._view.name, error=str(error))
         self.refusal = str(error)
