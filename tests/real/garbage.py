@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from tests.real.client import Json, Space
+from tests.real.client import Api, Json, Space
 from tests.real.objects import (
     CM,
     DEPLOY,
@@ -23,18 +23,18 @@ from tests.real.objects import (
 from tests.real.runner import Case
 
 
-def _define(space: Space, plural: str = "things") -> str:
-    """Defines the custom kind unless another case has, and returns its path in the space."""
+def define_kind(api: Api, plural: str = "things") -> str:
+    """Defines a custom kind unless it is there, and returns its path in a space."""
     group = THINGS.split("/", maxsplit=1)[0]
     kind = plural.rstrip("s").capitalize()
-    if space.api.get(f"{PAGE}/{plural}.{group}") is None:
+    if api.get(f"{PAGE}/{plural}.{group}") is None:
         schema = {
             "openAPIV3Schema": {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
         }
         version = {"name": "v1", "served": True, "storage": True, "schema": schema}
         names = {"plural": plural, "singular": plural.rstrip("s"), "kind": kind}
         spec = {"group": group, "scope": "Namespaced", "names": names, "versions": [version]}
-        space.api.create(PAGE, {"metadata": {"name": f"{plural}.{group}"}, "spec": spec})
+        api.create(PAGE, {"metadata": {"name": f"{plural}.{group}"}, "spec": spec})
     return THINGS.replace("things", plural)
 
 
@@ -51,7 +51,7 @@ def _is_served(space: Space, plural: str) -> bool:
 
 def namespace(space: Space) -> Steps:
     """A namespace takes its content along: custom objects, devices' claims, and Jobs with pods."""
-    kind = _define(space, "leftovers")
+    kind = define_kind(space.api, "leftovers")
     yield "served", lambda: _is_served(space, "leftovers")
     _create_custom(space, "leftovers", "custom")
     devices = {"requests": [{"name": "r", "exactly": {"deviceClassName": "gpu.example.com"}}]}
@@ -92,7 +92,7 @@ def garbage_orphan(space: Space) -> Steps:
 
 def garbage_custom(space: Space) -> Steps:
     """Dependents of a custom object go with it, and so does a custom dependent."""
-    kind = _define(space)
+    kind = define_kind(space.api)
     yield "served", lambda: _is_served(space, "things")
     thing = _create_custom(space, "things", "owner")
     owners = {"ownerReferences": owner("Thing", "real.example.com/v1", thing)}

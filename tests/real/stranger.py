@@ -2,7 +2,8 @@
 
 - Each spec of an object has a field that no kind has, which a write must not take away.
 - Kinds are missing from discovery, and others may not be listed.
-- Every second watch of a kind is late by LAG seconds, and watches end with 410 after a while.
+- Every second watch of a kind is late by LAG seconds, and every third one ends with 410 at the
+  first change after EXPIRES seconds.
 - Some writes are answered with 429 and Retry-After, and once all connections are refused.
 """
 
@@ -25,8 +26,8 @@ import httpx
 
 from kcm.testing.waiting import let_time_pass
 
-LAG = 1.0  # seconds
-EXPIRES = 12.0  # seconds after which a watch ends with 410
+LAG = 0.5  # seconds
+EXPIRES = 4.0  # seconds
 BUSY_EVERY = 25  # writes
 MISSING = ("clustertrustbundles", "ipaddresses")
 FORBIDDEN = "ingressclasses"
@@ -36,7 +37,9 @@ _EXPIRED = {"kind": "Status", "status": "Failure", "code": 410, "reason": "Expir
 
 
 class Stranger(ThreadingHTTPServer):
-    """The proxy. `lost` has the writes that took the stranger's field away."""
+    """The proxy. `lost` has the writes that took the stranger's field away, and `faults` how often
+    it was away, busy, late and forgetful.
+    """
 
     daemon_threads = True
 
@@ -44,6 +47,7 @@ class Stranger(ThreadingHTTPServer):
         super().__init__(("127.0.0.1", 0), _Handler)
         self.client = client
         self.lost: list[str] = []
+        self.faults: Counter[str] = Counter()
         self.away = False
         self.watches: Counter[str] = Counter()
         self.writes = itertools.count(1)
@@ -100,6 +104,7 @@ class _Handler(BaseHTTPRequestHandler):
         if self._refuse():
             return
         if next(self.server.writes) % BUSY_EVERY == 0:
+            self.server.faults["busy"] += 1
             self._answer(429, _status("TooManyRequests", "try again"), {"retry-after": "1"})
             return
         if self.command == "PUT" and not urlsplit(self.path).path.endswith("/scale"):
@@ -111,6 +116,7 @@ class _Handler(BaseHTTPRequestHandler):
     def _refuse(self) -> bool:
         """Cuts the connection while the server is away."""
         if self.server.away:
+            self.server.faults["away"] += 1
             self.close_connection = True
         return self.server.away
 
@@ -146,7 +152,8 @@ class _Handler(BaseHTTPRequestHandler):
 
     def _watch(self, path: str) -> None:
         self.server.watches[path] += 1
-        lag = LAG if self.server.watches[path] % 2 else 0.0
+        number = self.server.watches[path]
+        lag = LAG if number % 2 else 0.0
         client, began, sent = self.server.client, time.monotonic(), 0.0
         with (
             suppress(OSError, httpx.TransportError),
@@ -155,13 +162,15 @@ class _Handler(BaseHTTPRequestHandler):
             self._send_head(answer.status_code, "application/json", None)
             for line in answer.iter_lines():
                 if lag and time.monotonic() - sent > lag:
+                    self.server.faults["late"] += 1
                     let_time_pass(lag, "this watch is late")
                 if self.server.away:
                     break
                 event = json.loads(line)
                 self._send_line({**event, "object": _change(event["object"])})
                 sent = time.monotonic()
-                if time.monotonic() - began > EXPIRES:
+                if number % 3 == 0 and time.monotonic() - began > EXPIRES:
+                    self.server.faults["forgetful"] += 1
                     self._send_line({"type": "ERROR", "object": _EXPIRED})
                     break
             self.wfile.write(b"0\r\n\r\n")

@@ -7,6 +7,7 @@ import tempfile
 import threading
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -17,8 +18,10 @@ from tests.chaos.cluster import Cluster
 from tests.integration.apiserver.serving import TOKEN, live
 from tests.real.battery import CASES
 from tests.real.client import Api
+from tests.real.garbage import define_kind
 from tests.real.runner import Running, run_cases
 from tests.real.stranger import Stranger, stand_between
+from tests.real.workloads import burst
 
 pytestmark = pytest.mark.scenario
 
@@ -57,11 +60,12 @@ def ended() -> Iterator[Ended]:
             config["clusters"][0]["cluster"] = {"server": stranger.url}
             kubeconfig = folder / "stranger.kubeconfig"
             kubeconfig.write_text(yaml.safe_dump(config))
+            define_kind(Api(own.client))  # so that kcm does not learn of it after half a minute
             cluster.environment |= {"KCM_KUBECONFIG": str(kubeconfig), "KCM_CONTROLLERS": "*"}
             cluster.start()
             outage = threading.Timer(8.0, stranger.restart)
             outage.start()
-            cases = {name: CASES[name] for name in SHORT}
+            cases = {name: CASES[name] for name in SHORT} | {"burst": partial(burst, size=40)}
             yield Ended(run_cases(Api(own.client), cases, within=90), stranger)
             outage.join()
     finally:
@@ -73,6 +77,10 @@ def ended() -> Iterator[Ended]:
 @pytest.mark.parametrize("case", SHORT)
 def test_a_stranger(case: str, ended: Ended) -> None:
     assert not ended.cases[case].fault
+
+
+def test_the_stranger_showed_all_its_faults(ended: Ended) -> None:
+    assert ended.stranger.faults.keys() == {"away", "busy", "late", "forgetful"}
 
 
 def test_no_write_takes_away_what_only_the_stranger_knows(ended: Ended) -> None:

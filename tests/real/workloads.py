@@ -186,16 +186,16 @@ def serviceaccount(space: Space) -> Steps:
     assert answer["status"].get("user", {}).get("username") == user, answer["status"]
 
 
-def burst(space: Space) -> Steps:
+def burst(space: Space, size: int = 100) -> Steps:
     """Of many objects at once, none is forgotten."""
-    for number in range(100):
+    for number in range(size):
         space.create(RS, f"s{number}", spec=workload(f"s{number}", 0))
 
     def is_observed(obj: Json) -> bool:
         return bool(obj["status"].get("observedGeneration"))
 
     yield "all are observed", lambda: all(map(is_observed, space.api.list(space.path(RS))))
-    assert len(space.api.list(space.path(RS))) == 100
+    assert len(space.api.list(space.path(RS))) == size
 
 
 CASES: tuple[Case, ...] = (
