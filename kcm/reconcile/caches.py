@@ -11,7 +11,7 @@ import threading
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from datetime import datetime
 from types import MappingProxyType
-from typing import Any, Generic, Self, TypeVar, cast
+from typing import Any, Generic, TypeVar, cast
 
 from kcm import errors
 from kcm.api.scheme import Resource, Scheme
@@ -100,8 +100,9 @@ class Caches:
     """The informers that one process runs for its controllers.
 
     `refresh` loads the definitions of custom kinds into the scheme, for stores in which kinds are
-    added and deleted. Controllers that watch every kind follow these changes. A kind that another
-    API server does not let kcm list is no cache of theirs.
+    added and deleted. Controllers that watch every kind follow these changes. Over another API
+    server, `discover` asks which kinds it serves, and a kind that it does not let kcm list is no
+    cache of theirs.
     """
 
     def __init__(
@@ -110,12 +111,13 @@ class Caches:
         metrics: Metrics,
         scheme: Scheme,
         refresh: Callable[[], None] | None = None,
+        discover: Callable[[], None] | None = None,
     ) -> None:
         self.factory = factory
         self._metrics = metrics
         self._scheme = scheme
         self._refresh = refresh
-        self._discover = refresh or (lambda: None)
+        self._discover = discover or refresh
         self._lock = threading.Lock()
         self._refused: frozenset[str] = frozenset()
         self._controllers: list[Controller] = []
@@ -125,12 +127,6 @@ class Caches:
         self._informers: dict[str, SharedIndexInformer[Any]] = {}
         # Keyed by controller and computed once, since every watch event and every sync gets a view.
         self._declared: dict[str, dict[str, SharedIndexInformer[Any]]] = {}
-
-    def discover_with(self, discover: Callable[[], None]) -> Self:
-        """Sets how the present kinds are asked for, where `refresh` does not load them."""
-        if self._refresh is None:
-            self._discover = discover
-        return self
 
     def ensure(self, controllers: list[Controller]) -> None:
         """Starts an informer for every kind that the controllers declare, and stops all others."""
@@ -177,14 +173,20 @@ class Caches:
         """
         if self._refresh is not None:
             self._refresh()
-        refused = frozenset(name for name, each in self._informers.items() if each.refusal)
         with self._lock:
+            refused = self._list_refused()
             if self._generation == self._scheme.generation() and refused == self._refused:
                 return False
             self._refused = refused
             self._ensure()
         self.factory.start()
         return True
+
+    def _list_refused(self) -> frozenset[str]:
+        """Returns the names of the kinds that another API server does not let kcm list."""
+        if self._refresh is not None:  # kcm's own store lets it
+            return frozenset()
+        return frozenset(name for name, each in self._informers.items() if each.refusal)
 
     def view(
         self, controller: Controller, now: datetime, memory: Mapping[str, str] = NOTHING
@@ -200,7 +202,7 @@ class Caches:
 
         Raises StoreUnavailable.
         """
-        if controller.needs_kinds:
+        if controller.needs_kinds and self._discover is not None:
             self._discover()
         every = any(watch.model is None for watch in controller.watches())
         if every or controller.reads_scales:

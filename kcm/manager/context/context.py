@@ -272,8 +272,13 @@ def build_context(
         store=shared.store,
         objects=shared.objects,
         caches=_build_caches(
-            clients, shared, observer, _informer_options(clients, kind, embedding), rng
-        ).discover_with(discovery.refresh),
+            clients,
+            shared,
+            observer,
+            discovery,
+            options=_informer_options(clients, kind, embedding),
+            rng=rng,
+        ),
         observer=observer,
         renewer=Renewer(shared.io, clock=clock),
         recorder=EventRecorder(shared.objects, clock, rng),
@@ -345,6 +350,8 @@ def _build_caches(
     clients: ClientBuilder,
     shared: Client,
     observer: CountingObserver,
+    discovery: Discovery,
+    *,
     options: InformerOptions,
     rng: random.Random | None,
 ) -> Caches:
@@ -355,9 +362,10 @@ def _build_caches(
     factory = SharedInformerFactory(
         source, clock=clock, options=options, observer=observer, rng=rng
     )
-    # Those of another API server are found by discovery.
-    kinds = None if clients.remote else Definitions(shared.store, clock).refresh
-    return Caches(factory, shared.metrics, clients.scheme, kinds)
+    if clients.remote is not None:
+        return Caches(factory, shared.metrics, clients.scheme, discover=discovery.refresh)
+    definitions = Definitions(shared.store, clock)
+    return Caches(factory, shared.metrics, clients.scheme, definitions.refresh)
 
 
 def require_store(context: ControllerContext) -> None:
