@@ -83,7 +83,8 @@ def find_change(new: KubeObject, old: KubeObject, subresource: Subresource) -> C
     """
     parts = codec.list_unshared(new, old)
     if subresource in _OF_STATUS:
-        parts &= {"status"} | ({"metadata"} & _annotated(old))
+        is_annotated = old.resource.name in _ANNOTATED_WITH_STATUS
+        parts &= {"status", "metadata"} if is_annotated else {"status"}
     else:
         parts -= {"status"}
     before, after = codec.to_dict(old, parts), codec.to_dict(new, parts)
@@ -97,10 +98,6 @@ def find_change(new: KubeObject, old: KubeObject, subresource: Subresource) -> C
     if meta:
         patch["metadata"] = meta
     return Change(old, new, patch, subresource) if patch else None
-
-
-def _annotated(obj: KubeObject) -> set[str]:
-    return {"metadata"} if obj.resource.name in _ANNOTATED_WITH_STATUS else set()
 
 
 def _scale_body(obj: KubeObject) -> Body:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -24,6 +25,8 @@ from kcm.store.writes.guards import (
 )
 from kcm.store.writes.items import WriteItem, WriteResult, WriteStatus
 
+# Guards about one other object, which is read just before the write.
+READ_BEFORE = (Exists, Absent, Indexed)
 # Guards about other objects, which the caches have shown to hold, and which nothing can check in
 # the moment of the write. As in upstream, the version that the write pins stands for them: a write
 # that conflicts has to be planned anew.
@@ -85,9 +88,20 @@ def status_of(error: errors.ApiError) -> WriteStatus:
     return WriteStatus.REFUSED
 
 
+def refuse(item: RemoteItem[Kind], error: errors.ApiError) -> RemoteResult[Kind]:
+    """Returns the result of a request that the server refused.
+
+    A conflict is the failure of a guard for which the pinned version stands.
+    """
+    status = status_of(error)
+    if isinstance(error, errors.Conflict) and any(isinstance(g, PINNED) for g in item.guards):
+        status, error = WriteStatus.GUARD, errors.GuardFailed(error.message)
+    return RemoteResult(item, status, error.message, failure=error)
+
+
 def can_check(guard: Guard) -> bool:
     """Reports whether a guard can be checked over REST."""
-    return isinstance(guard, TokenAvailable | Exists | Absent | Indexed)
+    return isinstance(guard, (TokenAvailable, *READ_BEFORE))
 
 
 def decode_object(data: bytes | dict[str, Any], resource: Resource[Kind]) -> Kind:
@@ -100,3 +114,10 @@ def decode_object(data: bytes | dict[str, Any], resource: Resource[Kind]) -> Kin
         head = {"kind": resource.kind, "api_version": resource.api_version}
         return decode_partial(raw, resource.model).replace(**head)
     return codec.decode(data, resource, keep_unknown=True)
+
+
+def decode_items(page: Mapping[str, Any], resource: Resource[Kind]) -> Iterator[Kind]:
+    """Yields the objects of a page of a list, whose items need not say their kind."""
+    whole = {"apiVersion": resource.api_version, "kind": resource.kind}
+    for item in page["items"] or ():
+        yield decode_object(item | whole, resource)

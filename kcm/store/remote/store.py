@@ -26,7 +26,7 @@ from typing import Any
 
 from kcm import errors
 from kcm.api import codec
-from kcm.api.partial import decode_partial, derive_model
+from kcm.api.partial import PartialObjectMetadata, decode_partial
 from kcm.api.scheme import Resource, Scheme
 from kcm.apimachinery import names
 from kcm.apimachinery.meta_v1 import Kind, KubeObject
@@ -38,11 +38,13 @@ from kcm.store.reader import PRESENT, FullList, encode_continue
 from kcm.store.remote.differences import find_change
 from kcm.store.remote.items import (
     PINNED,
+    READ_BEFORE,
     RemoteItem,
     RemoteResult,
+    decode_items,
     decode_object,
     delete_body,
-    status_of,
+    refuse,
 )
 from kcm.store.remote.rest import (
     JSON,
@@ -62,15 +64,7 @@ from kcm.store.writes.collections import (
     Rewriting,
     summarize_rest,
 )
-from kcm.store.writes.guards import (
-    Absent,
-    Exists,
-    Guard,
-    Indexed,
-    NothingCharged,
-    TokenAvailable,
-    Unindexed,
-)
+from kcm.store.writes.guards import Guard, TokenAvailable
 from kcm.store.writes.items import Pattern, WriteItem, WriteResult, WriteStatus
 
 PAGE = 500  # objects per request of a list, as client-go's pager
@@ -129,14 +123,9 @@ class RemoteStore:
 
     def _list_one(self, reader: RestClient, resource: Resource[Kind], key: str) -> Kind:
         namespace, _, name = key.rpartition("/")
-        accept = METADATA_LIST if resource.model.metadata_only else JSON
-        params = {"fieldSelector": f"metadata.name={name}"}
-        page = json.loads(
-            reader.request("GET", path_of(resource, namespace), params=params, accept=accept)
-        )
-        whole = {"apiVersion": resource.api_version, "kind": resource.kind}
-        for item in page["items"] or ():
-            return decode_object(item | whole, resource)
+        page = _list(reader, resource, namespace, {"fieldSelector": f"metadata.name={name}"})
+        for obj in decode_items(page, resource):
+            return obj
         raise errors.NotFound.of(resource.name, name)
 
     def get_all(self, wanted: Sequence[tuple[Resource[Kind], str]]) -> Sequence[Kind | None]:
@@ -175,9 +164,7 @@ class RemoteStore:
         params = {"limit": str(2 * count)}
         if after:
             params["continue"] = encode_continue(after, PRESENT)
-        page = json.loads(self._client.request("GET", path_of(resource, ""), params=params))
-        whole = {"apiVersion": resource.api_version, "kind": resource.kind}
-        return [decode_object(item | whole, resource) for item in page["items"] or ()]
+        return list(decode_items(_list(self._client, resource, "", params), resource))
 
     def list_indexed(self, resource: Resource[Kind], entry: str) -> FullList[Kind]:
         """Returns the objects of the kind that have the index entry; it lists all of them."""
@@ -189,23 +176,13 @@ class RemoteStore:
         params = {"limit": str(PAGE), **({"continue": token} if token else {})}
         if selector := self._selectors.get(resource.name):
             params["fieldSelector"] = selector
-        page: dict[str, Any] = json.loads(
-            self._client.request(
-                "GET",
-                path_of(resource, namespace),
-                params=params,
-                accept=METADATA_LIST if resource.model.metadata_only else JSON,
-            )
-        )
-        return page
+        return _list(self._client, resource, namespace, params)
 
     def _objects(
         self, resource: Resource[Kind], namespace: str, page: dict[str, Any]
     ) -> Iterator[Kind]:
-        whole = {"apiVersion": resource.api_version, "kind": resource.kind}
         while True:
-            for item in page["items"] or ():
-                yield decode_object(item | whole, resource)
+            yield from decode_items(page, resource)
             token = page["metadata"].get("continue")
             if not token:
                 return
@@ -295,7 +272,7 @@ class RemoteStore:
             raise errors.Fenced(f"the deletion was refused: {fence} is no longer held")
         left: list[KubeObject] = []
         try:
-            if any(self._list_metadata(resource, namespace)):  # of most kinds there are none
+            if any(self._list_metadata(resource, namespace, "1")):  # of most kinds there are none
                 self._delete_all(resource, namespace)
                 left += self._list_metadata(resource, namespace)
         except errors.NotFound:  # the kind is no longer served
@@ -320,11 +297,14 @@ class RemoteStore:
                 with suppress(errors.NotFound):
                     self._client.request("DELETE", path_of_key(resource, obj.key), body=body)
 
-    def _list_metadata(self, resource: Resource, namespace: str) -> Iterator[KubeObject]:
-        path, model = path_of(resource, namespace), derive_model(resource)
-        page = json.loads(self._client.request("GET", path, accept=METADATA_LIST))
+    def _list_metadata(
+        self, resource: Resource, namespace: str, limit: str = "0"
+    ) -> Iterator[KubeObject]:
+        """Yields the metadata of at most `limit` objects, with 0 of all."""
+        path, params = path_of(resource, namespace), {"limit": limit}
+        page = json.loads(self._client.request("GET", path, params=params, accept=METADATA_LIST))
         for item in page["items"] or ():
-            yield decode_partial(json.dumps(item).encode(), model)
+            yield decode_partial(json.dumps(item).encode(), PartialObjectMetadata)
 
     def rewrite_page(
         self,
@@ -354,30 +334,25 @@ class RemoteStore:
                 )
         try:
             returned = self._request(item)
-        except errors.Conflict as error:
-            if any(isinstance(guard, PINNED) for guard in item.guards):
-                failed_guard = errors.GuardFailed(error.message)
-                return RemoteResult(item, WriteStatus.GUARD, error.message, failure=failed_guard)
-            return RemoteResult(item, status_of(error), error.message, failure=error)
         except errors.ApiError as error:
-            return RemoteResult(item, status_of(error), error.message, failure=error)
+            return refuse(item, error)
         return RemoteResult(
             item, WriteStatus.OK, returned.metadata.resource_version or "", returned=returned
         )
 
     def _request(self, item: RemoteItem[Kind]) -> Kind:
         resource, obj = item.resource, item.obj
-        path = path_of_key(resource, obj.key)
         match item.op:
             case "create":
-                collection = path_of(resource, obj.namespace or "")
-                response = self._client.request("POST", collection, body=codec.to_dict(obj))
+                path = path_of(resource, obj.namespace or "")
+                response = self._client.request("POST", path, body=codec.to_dict(obj))
             case "update":
                 assert item.change is not None  # every update has one
                 method, content_type, body = item.change.request()
-                part = path_of_key(resource, obj.key, item.change.subresource)
-                response = self._client.request(method, part, body=body, content_type=content_type)
+                path = path_of_key(resource, obj.key, item.change.subresource)
+                response = self._client.request(method, path, body=body, content_type=content_type)
             case "delete":
+                path = path_of_key(resource, obj.key)
                 response = self._client.request("DELETE", path, body=delete_body(item))
         body = json.loads(response)
         if body.get("kind") in ("Status", "Scale"):
@@ -387,14 +362,22 @@ class RemoteStore:
     def _holds_now(self, guard: Guard) -> bool:
         """Reports whether the guard holds in this moment.
 
-        For a TokenAvailable it returns True, since tokens are taken only when the write is sent.
+        Tokens are taken only when the write is sent, and guards for which the pinned version stands
+        fail only when it conflicts.
         Raises: ConfigurationError for a guard that cannot be checked over REST.
         """
-        match guard:
-            case TokenAvailable():
-                return True
-            case Unindexed() | NothingCharged():
-                return True  # unless the write conflicts
-            case Exists() | Absent() | Indexed():
-                return guard.holds_for(self.find(self.scheme.by_name(guard.resource), guard.key))
+        if isinstance(guard, READ_BEFORE):
+            return guard.holds_for(self.find(self.scheme.by_name(guard.resource), guard.key))
+        if isinstance(guard, (TokenAvailable, *PINNED)):
+            return True
         raise errors.ConfigurationError(f"guard {guard} cannot be checked over REST")
+
+
+def _list(
+    client: RestClient, resource: Resource, namespace: str, params: Mapping[str, str]
+) -> dict[str, Any]:
+    """Returns a page of a list, with metadata only of kinds that have no model."""
+    accept = METADATA_LIST if resource.model.metadata_only else JSON
+    path = path_of(resource, namespace)
+    page: dict[str, Any] = json.loads(client.request("GET", path, params=params, accept=accept))
+    return page
