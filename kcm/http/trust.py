@@ -47,10 +47,7 @@ def build_context(trust: Trust) -> ssl.SSLContext:
             cadata=trust.authority.decode() if trust.authority else None
         )
         if trust.certificate:
-            with tempfile.NamedTemporaryFile(prefix="kcm-") as file:  # ssl reads keys from files
-                file.write(trust.certificate)
-                file.flush()
-                context.load_cert_chain(file.name)
+            show_certificate(context, trust.certificate)
     except (ssl.SSLError, OSError, ValueError) as error:
         raise CallFailed(f"unable to load root certificates: {error}") from None
     if trust.insecure:
@@ -59,6 +56,17 @@ def build_context(trust: Trust) -> ssl.SSLContext:
     context.verify_flags |= ssl.VERIFY_X509_PARTIAL_CHAIN
     context.verify_flags &= ~ssl.VERIFY_X509_STRICT
     return context
+
+
+def show_certificate(context: ssl.SSLContext, pem: bytes) -> None:
+    """Shows servers a client certificate on new connections. `pem` has its key, too.
+
+    Raises OSError, such as ssl.SSLError for a key that is another's.
+    """
+    with tempfile.NamedTemporaryFile(prefix="kcm-") as file:  # ssl reads keys from files
+        file.write(pem)
+        file.flush()
+        context.load_cert_chain(file.name)
 
 
 @lru_cache(maxsize=_MOST_CONTEXTS)

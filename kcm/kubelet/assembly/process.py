@@ -111,7 +111,7 @@ class KubeletProcess:
     def _use_certificate(self, pem: Path) -> None:
         """Presents another client certificate, on new connections of all clients."""
         assert self._connection is not None
-        self._connection.use_certificate(pem)
+        self._connection.use_certificate(pem.read_bytes())
         for client in self._clients:
             client.reconnect()
 

@@ -1,7 +1,8 @@
 """Who a client is to an API server: a token, a client certificate, and how long they are good.
 
 Files are read again each minute, a credential plugin runs again when what it gave expires. After a
-401, the next request reads anew. While reading fails, the last identity is used.
+401, the next request reads anew. While reading fails, or gives a certificate that does not fit its
+key, the last identity is used.
 
 Source: staging/src/k8s.io/client-go/transport/token_source.go and
 plugin/pkg/client/auth/exec/exec.go, Kubernetes 1.36.
@@ -11,6 +12,7 @@ from __future__ import annotations
 
 import json
 import os
+import ssl
 import subprocess
 import threading
 from collections.abc import Callable, Mapping
@@ -23,11 +25,13 @@ import structlog
 from kcm import errors
 from kcm.apimachinery.meta_v1 import parse_time
 from kcm.clock import Clock, RealClock
+from kcm.http.trust import show_certificate
 
 log = structlog.get_logger("kcm.remote")
 
 FOREVER = float("inf")
 FILES_AGAIN = 60.0  # seconds after which files are read again
+FAILED_AGAIN = 5.0  # seconds, if they could not be read
 PLUGIN_TIMEOUT = 60.0  # seconds for a credential plugin
 _API = "client.authentication.k8s.io/"
 
@@ -63,12 +67,13 @@ class Credential:
 
     def _read_again(self, now: float) -> None:
         try:
-            self._identity = self._read()
-            self._until = now + self._identity.good_for
+            identity = self._read()
+            _require_usable(identity.certificate)
+            self._identity, self._until = identity, now + identity.good_for
         except (errors.KcmError, OSError) as error:
             if self._identity is None:
                 raise
-            self._until = now + min(FILES_AGAIN, 5.0)
+            self._until = now + FAILED_AGAIN
             log.warning("Credentials could not be read again", error=str(error))
 
     def drop(self) -> None:
@@ -78,6 +83,12 @@ class Credential:
 
 
 ANONYMOUS = Credential(Identity)
+
+
+def _require_usable(certificate: bytes) -> None:
+    """Raises ssl.SSLError, such as for a certificate whose key has not been written yet."""
+    if certificate:
+        show_certificate(ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT), certificate)
 
 
 # --- Plugins

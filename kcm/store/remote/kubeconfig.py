@@ -25,7 +25,7 @@ import yaml
 
 from kcm import errors
 from kcm.http.faults import CallFailed
-from kcm.http.trust import Trust, build_context
+from kcm.http.trust import Trust, build_context, show_certificate
 from kcm.store.remote.credentials import (
     ANONYMOUS,
     FILES_AGAIN,
@@ -57,13 +57,13 @@ class ClusterConnection:
             context = build_context(Trust(known.authority, shown, known.insecure))
             object.__setattr__(self, "trust", context)
 
-    def use_certificate(self, pem: Path) -> None:
-        """Presents another client certificate on new connections. The file has its key, too.
+    def use_certificate(self, pem: bytes) -> None:
+        """Presents another client certificate on new connections. `pem` has its key, too.
 
-        Raises OSError and ssl.SSLError.
+        Raises OSError, such as ssl.SSLError.
         """
         if self.trust is not None:
-            self.trust.load_cert_chain(pem)
+            show_certificate(self.trust, pem)
 
     def identify(self, credential: Credential) -> ClusterConnection:
         """Returns a connection to the same server with another identity, and nothing of this one's.

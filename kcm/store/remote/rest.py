@@ -7,14 +7,12 @@ from __future__ import annotations
 
 import json
 import socket
-import tempfile
 import threading
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import partial
 from http import HTTPStatus
-from pathlib import Path
 from typing import Any
 
 import httpx
@@ -173,10 +171,7 @@ class RestClient:
         identity = self._connection.credential.current()
         if identity.certificate != self._shown:
             self._shown = identity.certificate
-            with tempfile.NamedTemporaryFile(prefix="kcm-") as file:  # ssl reads keys from files
-                file.write(identity.certificate)
-                file.flush()
-                self._connection.use_certificate(Path(file.name))
+            self._connection.use_certificate(identity.certificate)
             self.reconnect()
         bearer = {"authorization": f"Bearer {identity.token}"} if identity.token else {}
         return {"accept": accept, **bearer}

@@ -7,7 +7,7 @@ import shutil
 import ssl
 import subprocess
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -115,17 +115,17 @@ def test_kubectl_is_its_certificate(
     assert (done.stdout, done.returncode) == ("no\n", 1), done.stderr
 
 
+def read_pem(files: Iterable[str]) -> bytes:
+    return b"".join(Path(file).read_bytes() for file in files)
+
+
 def test_a_client_that_reconnects_presents_its_newest_certificate(
-    api: Live, authority: Authority, tmp_path: Path
+    api: Live, authority: Authority
 ) -> None:
-    def pem(user: str) -> Path:
-        path = tmp_path / f"{user}.pem"
-        path.write_bytes(b"".join(Path(file).read_bytes() for file in authority.client(user)))
-        return path
 
     trust = Trust(api.kubeconfig.with_name("apiserver.crt").read_bytes())
     connection = ClusterConnection(api.url, trust)
-    connection.use_certificate(pem("first"))
+    connection.use_certificate(read_pem(authority.client("first")))
     client = RestClient(connection, "test")
 
     def who() -> str:
@@ -133,22 +133,17 @@ def test_a_client_that_reconnects_presents_its_newest_certificate(
         return str(answer["status"]["userInfo"]["username"])
 
     assert who() == "first"
-    connection.use_certificate(pem("second"))
+    connection.use_certificate(read_pem(authority.client("second")))
     assert who() == "first"  # on the connection that is open
     client.reconnect()
     assert who() == "second"
     client.close()
 
 
-def test_a_watch_goes_on_when_its_client_reconnects(
-    api: Live, authority: Authority, tmp_path: Path
-) -> None:
-    path = tmp_path / "root.pem"
-    files = authority.client("watcher", "system:masters")
-    path.write_bytes(b"".join(Path(file).read_bytes() for file in files))
+def test_a_watch_goes_on_when_its_client_reconnects(api: Live, authority: Authority) -> None:
     trust = Trust(api.kubeconfig.with_name("apiserver.crt").read_bytes())
     connection = ClusterConnection(api.url, trust)
-    connection.use_certificate(path)
+    connection.use_certificate(read_pem(authority.client("watcher", "system:masters")))
     client = RestClient(connection, "test")
     namespaces = "/api/v1/namespaces"
     with client.lines(namespaces, {"watch": "1", "timeoutSeconds": "30"}, 30) as lines:

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from kcm import errors
+from kcm.apiserver.credentials import certificate
 from kcm.store.remote.accounts import request_token
 from kcm.store.remote.credentials import Credential, Identity, run_plugin
 from kcm.testing.clock import FakeClock
@@ -56,6 +57,20 @@ def test_while_reading_fails_the_last_one_is_used() -> None:
     assert credential.current().token == "a"
     clock.step(5)
     assert credential.current().token == "b"
+
+
+def test_a_certificate_is_used_when_its_key_is_there_too(tmp_path: Path) -> None:
+    first, second = (certificate(tmp_path, stem=name) for name in ("first", "second"))
+    between = second.certificate.read_bytes() + first.key.read_bytes()
+    later = second.certificate.read_bytes() + second.key.read_bytes()
+    source = Source(Identity("a", good_for=60), Identity("b", between), Identity("c", later))
+    clock = FakeClock()
+    credential = Credential(source, clock)
+    credential.current()
+    clock.step(60)
+    assert credential.current() == Identity("a", good_for=60)
+    clock.step(5)
+    assert credential.current() == Identity("c", later)
 
 
 def test_the_first_failure_is_told() -> None:
