@@ -148,7 +148,9 @@ class ClientBuilder:
         return RestClient(connection, identity, rate=rate, clock=self._clock)
 
     def _open_root(self) -> RestClient:
-        """Returns the client that asks for tokens, and reads what controllers may not."""
+        """Returns the client that asks which kinds are served and for tokens, and reads what
+        controllers may not.
+        """
         assert self.remote is not None  # only for another API server
         if self._root is None:
             self._root = self._open(self.remote, "controller-manager")
@@ -169,8 +171,7 @@ class ClientBuilder:
             return Discovery(self.scheme)
         from kcm.store.remote.kinds import RemoteKinds  # noqa: PLC0415 - see above
 
-        rest = self._open(self.remote, "controller-discovery")
-        return Discovery(self.scheme, RemoteKinds(rest, self.scheme).refresh)
+        return Discovery(self.scheme, RemoteKinds(self._open_root(), self.scheme).refresh)
 
     def admitted(self, client: Client, rules: AdmissionRules) -> ObjectStore:
         """Returns the client's store, whose writes go through the API server where rules name them.
