@@ -71,9 +71,9 @@ def test_the_lease_of_another_is_no_claim(
     api: Live, lock: AnnouncedLock, leadership: Leadership
 ) -> None:
     lock.create(record("another"))
-    found = lock.get()
-    assert found is not None
-    assert found[0].holder_identity == "another"
+    shown = lock.get()
+    assert shown is not None
+    assert shown[0].holder_identity == "another"
     assert not leadership.leads()
 
 

@@ -83,9 +83,9 @@ def read(body: dict[str, Any], resource: Resource) -> Any:
     return codec.decode(body, resource, keep_unknown=True)
 
 
-def carry_out(found: Change, stored: dict[str, Any]) -> Any:
+def carry_out(update: Change, stored: dict[str, Any]) -> Any:
     """Returns what the server has after the request."""
-    method, content_type, body = found.request()
+    method, content_type, body = update.request()
     if method == "PUT":
         assert content_type == "application/json"
         return body
@@ -100,26 +100,26 @@ def test_what_a_controller_does_not_change_stays_as_the_server_gave_it(
     resource = BUILT_IN.by_name(kind)
     stored = build_every_field(resource)
     wanted = change(stored, path, value)
-    found = find_change(read(wanted, resource), read(stored, resource), part)
-    assert found is not None
-    assert carry_out(found, stored) == wanted
+    update = find_change(read(wanted, resource), read(stored, resource), part)
+    assert update is not None
+    assert carry_out(update, stored) == wanted
 
 
 @pytest.mark.parametrize("resource", BUILT_IN.resources(), ids=str)
 def test_an_annotation_of_any_kind_is_all_that_changes(resource: Resource) -> None:
     stored = build_every_field(resource)
     wanted = change(stored, TEXT, {"key": "other"})
-    found = find_change(read(wanted, resource), read(stored, resource), NONE)
-    assert found is not None
-    assert carry_out(found, stored) == wanted
+    update = find_change(read(wanted, resource), read(stored, resource), NONE)
+    assert update is not None
+    assert carry_out(update, stored) == wanted
 
 
 def test_an_update_pins_the_object_that_was_read() -> None:
     stored = build_every_field(Pod.resource)
     old, new = read(stored, Pod.resource), read(change(stored, TEXT, {}), Pod.resource)
-    found = find_change(new, old, NONE)
-    assert found is not None
-    method, _, body = found.request()
+    update = find_change(new, old, NONE)
+    assert update is not None
+    method, _, body = update.request()
     pins = {"uid": "uid-1", "resourceVersion": "41"}
     assert (method, body) == ("PATCH", {"metadata": {"annotations": {"key": None}, **pins}})
 
@@ -129,9 +129,9 @@ def test_a_status_write_takes_nothing_else_along() -> None:
     stored = build_every_field(Pod.resource)
     older = change(change(stored, "spec.nodeName", "n1"), TEXT, {"older": "yes"})
     new = read(change(older, "status.phase", "Failed"), Pod.resource)
-    found = find_change(new, read(stored, Pod.resource), STATUS)
-    assert found is not None
-    assert found.patch == {"status": {"phase": "Failed"}}
+    update = find_change(new, read(stored, Pod.resource), STATUS)
+    assert update is not None
+    assert update.patch == {"status": {"phase": "Failed"}}
     assert find_change(read(older, Pod.resource), read(stored, Pod.resource), STATUS) is None
 
 
@@ -146,18 +146,18 @@ def test_an_object_of_which_only_metadata_is_known_is_patched() -> None:
     resource = BUILT_IN.lookup("replicasets")
     whole = build_every_field(resource)
     partial = metadata_view(resource).decode(codec.encode(read(whole, resource)))
-    found = find_change(partial.with_metadata(finalizers=None), partial, NONE)
-    assert found is not None
-    assert carry_out(found, whole) == change(whole, FINALIZERS, None)
+    update = find_change(partial.with_metadata(finalizers=None), partial, NONE)
+    assert update is not None
+    assert carry_out(update, whole) == change(whole, FINALIZERS, None)
 
 
 def test_a_scale_is_written_through_its_subresource() -> None:
     resource = BUILT_IN.lookup("deployments")
     stored = change(build_every_field(resource), "spec.selector", {"matchLabels": {"a": "b"}})
     new = read(change(stored, "spec.replicas", 5), resource)
-    found = find_change(new, read(stored, resource), SCALE)
-    assert found is not None
-    method, _, body = found.request()
+    update = find_change(new, read(stored, resource), SCALE)
+    assert update is not None
+    method, _, body = update.request()
     pins = {"name": "a", "namespace": "n", "uid": "uid-1", "resourceVersion": "41"}
     assert method == "PUT"
     assert body == {
