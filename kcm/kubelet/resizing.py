@@ -116,15 +116,22 @@ def needs_restart(container: Container, changed: Sequence[str]) -> bool:
     )
 
 
-def build_conditions(refusal: Refusal | None, *, in_progress: bool) -> list[PodCondition]:
+def build_conditions(pod: Pod, refusal: Refusal | None, *, in_progress: bool) -> list[PodCondition]:
     """Returns the pod's conditions about resizing, none if nothing is to be resized."""
     conditions = []
+    generation = pod.metadata.generation
     if refusal is not None:
         conditions.append(
             PodCondition(
-                type=PENDING, status="True", reason=refusal.reason, message=refusal.message
+                type=PENDING,
+                status="True",
+                observed_generation=generation,
+                reason=refusal.reason,
+                message=refusal.message,
             )
         )
     if in_progress:
-        conditions.append(PodCondition(type=IN_PROGRESS, status="True"))
+        conditions.append(
+            PodCondition(type=IN_PROGRESS, status="True", observed_generation=generation)
+        )
     return conditions

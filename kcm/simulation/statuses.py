@@ -26,7 +26,7 @@ def status_of(pod: Pod, run: PodRun, now: float, host_ip: str) -> PodStatus:
         waiting_reason=run.reasons.get,
         apply_probes=build_apply_probes(run.newest, now),
         eviction=run.failure,
-        resizing=build_conditions(run.refusal, in_progress=False),
+        resizing=build_conditions(pod, run.refusal, in_progress=False),
     )
     own = generate_status(pod, old, run.view(pod, now), context, over=run.over)
     if run.over:

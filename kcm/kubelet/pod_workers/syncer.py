@@ -178,7 +178,7 @@ class Syncer:
             apply_probes=self._prober.update_pod_status,
             eviction=(active_deadline.REASON, active_deadline.MESSAGE) if too_long else None,
             resizing=resizing.build_conditions(
-                self._allocations.refusal(uid), in_progress=is_resizing(pod, view)
+                pod, self._allocations.refusal(uid), in_progress=is_resizing(pod, view)
             ),
             restarts_all=True,
         )

@@ -5,9 +5,9 @@ Source: pkg/kubelet/status/generate.go, Kubernetes 1.33.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
-from kcm.api.core_v1 import ContainerStatus, Pod, PodCondition, PodSpec, PodStatus
+from kcm.api.core_v1 import ContainerStatus, Pod, PodCondition, PodStatus
 from kcm.helpers.pods import is_sidecar
 from kcm.kubelet import resizing
 from kcm.kubelet.kuberuntime.view import PodView
@@ -29,10 +29,16 @@ OWNED = frozenset(
 
 
 def _condition(
-    kind: str, holds: bool, reason: str | None = None, message: str | None = None
+    pod: Pod, kind: str, holds: bool, reason: str | None = None, message: str | None = None
 ) -> PodCondition:
-    status = "True" if holds else "False"
-    return PodCondition(type=kind, status=status, reason=reason, message=message)
+    """Returns a condition that is observed of the pod's generation."""
+    return PodCondition(
+        type=kind,
+        status="True" if holds else "False",
+        observed_generation=pod.metadata.generation,
+        reason=reason,
+        message=message,
+    )
 
 
 def build_conditions(
@@ -44,18 +50,20 @@ def build_conditions(
     owners.
     """
     mains, inits = status.container_statuses, status.init_container_statuses or []
-    containers = build_containers_ready(pod.spec, mains, inits, phase)
+    containers = build_containers_ready(pod, mains, inits, phase)
     return [
-        _condition(READY_TO_START, view.ready_sandbox is not None and bool(view.ready_sandbox.ip)),
-        build_initialized(pod.spec, inits, mains, phase),
-        build_ready(pod.spec, others, containers),
+        _condition(
+            pod, READY_TO_START, view.ready_sandbox is not None and bool(view.ready_sandbox.ip)
+        ),
+        build_initialized(pod, inits, mains, phase),
+        build_ready(pod, others, containers),
         containers,
-        _condition(SCHEDULED, holds=True),
+        _condition(pod, SCHEDULED, holds=True),
     ]
 
 
 def build_containers_ready(
-    spec: PodSpec,
+    pod: Pod,
     mains: Sequence[ContainerStatus] | None,
     inits: Sequence[ContainerStatus],
     phase: str,
@@ -65,21 +73,23 @@ def build_containers_ready(
     `mains` is None if their statuses are unknown.
     """
     if mains is None:
-        return _condition(CONTAINERS_READY, False, "UnknownContainerStatuses")
+        return _condition(pod, CONTAINERS_READY, False, "UnknownContainerStatuses")
     known = {status.name: status for status in (*inits, *mains)}
-    sidecars = [c for c in spec.init_containers or () if is_sidecar(c)]
-    names = [container.name for container in (*sidecars, *spec.containers)]
+    sidecars = [c for c in pod.spec.init_containers or () if is_sidecar(c)]
+    names = [container.name for container in (*sidecars, *pod.spec.containers)]
     unknown = [name for name in names if name not in known]
     unready = [name for name in names if name in known and not known[name].ready]
     if phase == SUCCEEDED and not unknown:
-        return _condition(CONTAINERS_READY, False, "PodCompleted")
+        return _condition(pod, CONTAINERS_READY, False, "PodCompleted")
     if phase == FAILED:
-        return _condition(CONTAINERS_READY, False, "PodFailed")
-    return _build_unless_faulty(CONTAINERS_READY, "ContainersNotReady", unknown, unready, "unready")
+        return _condition(pod, CONTAINERS_READY, False, "PodFailed")
+    message = _describe_faults(unknown, unready, "unready")
+    reason = "ContainersNotReady" if message else None
+    return _condition(pod, CONTAINERS_READY, not message, reason, message)
 
 
 def build_ready(
-    spec: PodSpec, conditions: Sequence[PodCondition], containers: PodCondition
+    pod: Pod, conditions: Sequence[PodCondition], containers: PodCondition
 ) -> PodCondition:
     """Returns Ready: whether the containers are ready and all readiness gates are True."""
     if containers.status != "True":
@@ -87,26 +97,19 @@ def build_ready(
     known = {condition.type: condition for condition in conditions}
     faults = [
         fault
-        for gate in spec.readiness_gates or ()
+        for gate in pod.spec.readiness_gates or ()
         if (fault := _describe_gate_fault(gate.condition_type, known))
     ]
     if faults:
-        return _condition(READY, False, "ReadinessGatesNotReady", ", ".join(faults))
-    return _condition(READY, holds=True)
-
-
-def stamp(pod: Pod, conditions: Iterable[PodCondition]) -> list[PodCondition]:
-    """Returns conditions as observed of the pod's generation."""
-    return [one.replace(observed_generation=pod.metadata.generation) for one in conditions]
+        return _condition(pod, READY, False, "ReadinessGatesNotReady", ", ".join(faults))
+    return _condition(pod, READY, holds=True)
 
 
 def update_readiness(pod: Pod, status: PodStatus) -> PodStatus:
     """Returns the status with Ready and ContainersReady computed from its container statuses."""
     inits, conditions = status.init_container_statuses or [], list(status.conditions or ())
-    containers = build_containers_ready(
-        pod.spec, status.container_statuses, inits, status.phase or ""
-    )
-    for new in stamp(pod, [build_ready(pod.spec, conditions, containers), containers]):
+    containers = build_containers_ready(pod, status.container_statuses, inits, status.phase or "")
+    for new in (build_ready(pod, conditions, containers), containers):
         conditions = [new if condition.type == new.type else condition for condition in conditions]
         if new not in conditions:
             conditions.append(new)
@@ -123,7 +126,7 @@ def _describe_gate_fault(kind: str, known: Mapping[str, PodCondition]) -> str:
 
 
 def build_initialized(
-    spec: PodSpec,
+    pod: Pod,
     inits: Sequence[ContainerStatus],
     mains: Sequence[ContainerStatus] | None,
     phase: str,
@@ -132,10 +135,10 @@ def build_initialized(
 
     `mains` is None if the statuses of main containers are unknown.
     """
-    if mains is None and spec.init_containers:
-        return _condition(INITIALIZED, False, "UnknownContainerStatuses")
+    if mains is None and pod.spec.init_containers:
+        return _condition(pod, INITIALIZED, False, "UnknownContainerStatuses")
     known = {status.name: status for status in inits}
-    containers = spec.init_containers or []
+    containers = pod.spec.init_containers or []
     unknown = [c.name for c in containers if c.name not in known]
     incomplete = [
         c.name
@@ -143,25 +146,22 @@ def build_initialized(
         if c.name in known and not (known[c.name].started if is_sidecar(c) else known[c.name].ready)
     ]
     if phase == SUCCEEDED and not unknown:
-        return _condition(INITIALIZED, True, "PodCompleted")
+        return _condition(pod, INITIALIZED, True, "PodCompleted")
     if any(_has_started(status) for status in mains or ()):
-        return _condition(INITIALIZED, holds=True)
-    return _build_unless_faulty(
-        INITIALIZED, "ContainersNotInitialized", unknown, incomplete, "incomplete"
-    )
+        return _condition(pod, INITIALIZED, holds=True)
+    message = _describe_faults(unknown, incomplete, "incomplete")
+    reason = "ContainersNotInitialized" if message else None
+    return _condition(pod, INITIALIZED, not message, reason, message)
 
 
-def _build_unless_faulty(
-    kind: str, reason: str, unknown: list[str], faulty: list[str], fault: str
-) -> PodCondition:
+def _describe_faults(unknown: list[str], faulty: list[str], fault: str) -> str | None:
+    """Returns which containers keep a condition from being True, None if there are none."""
     texts = []
     if unknown:
         texts.append(f"containers with unknown status: [{' '.join(unknown)}]")
     if faulty:
         texts.append(f"containers with {fault} status: [{' '.join(faulty)}]")
-    if texts:
-        return _condition(kind, False, reason, ", ".join(texts))
-    return _condition(kind, holds=True)
+    return ", ".join(texts) or None
 
 
 def _has_started(status: ContainerStatus) -> bool:
@@ -176,12 +176,12 @@ def needs_readiness_reconciled(pod: Pod) -> bool:
         return False
     status = pod.status
     containers = build_containers_ready(
-        pod.spec,
+        pod,
         status.container_statuses,
         status.init_container_statuses or [],
         status.phase or "",
     )
-    wanted = build_ready(pod.spec, status.conditions or (), containers)
+    wanted = build_ready(pod, status.conditions or (), containers)
     reported = next((c for c in status.conditions or () if c.type == READY), None)
     return reported is not None and (reported.status, reported.message) != (
         wanted.status,

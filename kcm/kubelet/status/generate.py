@@ -13,7 +13,7 @@ from kcm.api.core_v1 import Pod, PodCondition, PodStatus
 from kcm.api.core_v1.pods import HostIP, PodIP
 from kcm.api.pod_qos import qos_class
 from kcm.kubelet.kuberuntime.view import PodView
-from kcm.kubelet.status.conditions import OWNED, build_conditions, stamp
+from kcm.kubelet.status.conditions import OWNED, build_conditions
 from kcm.kubelet.status.containers import (
     ContainerStatusConverter,
     WaitingReason,
@@ -78,9 +78,13 @@ def generate_status(
         observed_generation=pod.metadata.generation,
         conditions=[
             *others,
-            *stamp(pod, build_conditions(pod, status, phase, others, view)),
-            *(build_restarting(pod, old, view, phase) if context.restarts_all else ()),
-            *stamp(pod, () if phase in TERMINAL else context.resizing),
+            *build_conditions(pod, status, phase, others, view),
+            *(
+                build_restarting(pod, view, phase, asked=restarts_all)
+                if context.restarts_all
+                else ()
+            ),
+            *(() if phase in TERMINAL else context.resizing),
         ],
         **_addresses(pod, old, view, context.host_ips),
     )

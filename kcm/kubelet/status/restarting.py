@@ -17,7 +17,9 @@ from kcm.api.restarts import may_restart_all, restarts_all_after
 from kcm.kubelet import cri
 from kcm.kubelet.kuberuntime.view import PodView
 from kcm.kubelet.status.conditions import ALL_RESTARTING
-from kcm.kubelet.status.phase import FAILED
+from kcm.kubelet.status.phase import FAILED, SUCCEEDED
+
+_REASONS = {FAILED: "PodFailed", SUCCEEDED: "PodCompleted"}  # of pods that have ended
 
 
 def is_restarting_all(pod: Pod, old: PodStatus, view: PodView) -> bool:
@@ -34,15 +36,18 @@ def is_restarting_all(pod: Pod, old: PodStatus, view: PodView) -> bool:
 
 
 def build_restarting(
-    pod: Pod, old: PodStatus, view: PodView, phase: str
+    pod: Pod, view: PodView, phase: str, *, asked: bool
 ) -> tuple[PodCondition, ...]:
-    """Returns the condition of a pod that has a rule for it. It ends when no container is left."""
+    """Returns the condition of a pod that has a rule for it. It ends when no container is left.
+
+    `asked` is the answer of `is_restarting_all`.
+    """
     if not may_restart_all(pod.spec):
         return ()
-    if phase == FAILED:
-        return (PodCondition(type=ALL_RESTARTING, status="False", reason="PodFailed"),)
+    if phase in _REASONS:
+        return (PodCondition(type=ALL_RESTARTING, status="False", reason=_REASONS[phase]),)
     gone = all(view.find(container.name) is None for container in _list_containers(pod))
-    if gone or not is_restarting_all(pod, old, view):
+    if gone or not asked:
         return (PodCondition(type=ALL_RESTARTING, status="False"),)
     return (
         PodCondition(
@@ -66,10 +71,14 @@ def _list_containers(pod: Pod) -> list[Container]:
 
 
 def _exit_codes(container: Container, old: PodStatus, view: PodView) -> Iterator[int]:
-    """Yields the codes with which a container has ended, by the runtime and by the old status."""
+    """Yields the codes with which a container has ended, by the runtime and by the old status.
+
+    It yields none unless the runtime says that the container has ended.
+    """
     newest = view.find(container.name)
-    if newest is not None and newest.state is cri.RuntimeContainerState.EXITED:
-        yield newest.exit_code
+    if newest is None or newest.state is not cri.RuntimeContainerState.EXITED:
+        return
+    yield newest.exit_code
     statuses: list[ContainerStatus] = [
         *(old.init_container_statuses or ()),
         *(old.container_statuses or ()),

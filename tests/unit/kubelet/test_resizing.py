@@ -147,8 +147,9 @@ def test_after_a_restart_the_status_says_what_a_pod_has() -> None:
 
 def test_a_resize_is_told_in_conditions() -> None:
     refusal = resizing.Refusal("Deferred", "no room")
-    told = resizing.build_conditions(refusal, in_progress=True)
-    assert [(c.type, c.status, c.reason) for c in told] == [
-        ("PodResizePending", "True", "Deferred"), ("PodResizeInProgress", "True", None),
+    resized = pod("9").with_metadata(generation=3)
+    told = resizing.build_conditions(resized, refusal, in_progress=True)
+    assert [(c.type, c.status, c.reason, c.observed_generation) for c in told] == [
+        ("PodResizePending", "True", "Deferred", 3), ("PodResizeInProgress", "True", None, 3),
     ]  # fmt: skip
-    assert resizing.build_conditions(None, in_progress=False) == []
+    assert resizing.build_conditions(resized, None, in_progress=False) == []

@@ -235,7 +235,19 @@ def test_other_exits_and_pods_without_such_a_rule_restart_nothing() -> None:
         "Failed",
         "False PodFailed",
     )
+    completed = status_of(asked, view("i=0 cause=0 other=0"), old=old)
+    assert (completed.phase, conditions(completed)["AllContainersRestarting"]) == (
+        "Succeeded",
+        "False PodCompleted",
+    )
     assert "AllContainersRestarting" not in conditions(status_of(pod(), view("main=running")))
+
+
+def test_an_exit_that_the_status_still_has_restarts_nothing_once_the_container_runs() -> None:
+    asked, old = restarting()
+    ended = status_of(asked, view("i=0 cause=42 other=running"), old=old, restarts_all=False)
+    again = status_of(asked, view("i=0 cause=running other=running"), old=ended)
+    assert conditions(again)["AllContainersRestarting"] == "False"
 
 
 def test_a_node_that_does_not_restart_all_says_nothing_of_it() -> None:
