@@ -19,8 +19,8 @@ from kcm.api.certificates_v1 import CertificateSigningRequest
 from kcm.api.core_v1 import PersistentVolume, Pod
 from kcm.api.custom import structural_schema
 from kcm.api.scheme import BUILT_IN, Resource
-from kcm.apiextensions import rule_checks
 from kcm.apiextensions.cel import rules as cel_rules
+from kcm.apiextensions.schemas import rule_checks
 from kcm.apimachinery.base import Model
 from kcm.apimachinery.labels import Selector
 from kcm.apimachinery.meta_v1 import KubeObject

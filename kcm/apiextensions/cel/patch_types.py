@@ -18,6 +18,7 @@ from collections.abc import Iterator, Mapping
 from datetime import datetime, timedelta
 from typing import Any
 
+from kcm.apiextensions.cel.spelling import TEXT
 from kcm.apimachinery.meta_v1 import format_time
 
 _TYPE = "\x00type"  # no field has such a name
@@ -25,14 +26,8 @@ OBJECT, _PATCH = "Object", "JSONPatch"
 _PATCH_FIELDS = ("op", "path", "from", "value")
 _ESCAPED = '.replace("~", "~0").replace("/", "~1")'
 _TOKEN = re.compile(
+    rf"(?P<text>{TEXT})"
     r"""
-    (?P<text>
-        [bB]?[rR][bB]?(?:\"{3}(?:.*?\"{3}|.*)|'{3}(?:.*?'{3}|.*)|"[^"\n]*"|'[^'\n]*')
-        | [bB]?(?:
-            \"{3}(?:(?:\\.|[^\\])*?\"{3}|.*) | '{3}(?:(?:\\.|[^\\])*?'{3}|.*)
-            | "(?:\\.|[^"\\\n])*" | '(?:\\.|[^'\\\n])*'
-        )
-    )
     | (?P<space>(?:\s|//[^\n]*)++)
     | (?P<name>[A-Za-z_]\w*|`[^`\n]*`)
     | (?P<other>.)

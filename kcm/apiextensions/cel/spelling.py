@@ -14,12 +14,18 @@ import re
 from dataclasses import dataclass
 
 _WORTHWHILE = re.compile(r"\b(?:validate|named|exists_one|getMilliseconds)\s*\(")
+# A literal of text or bytes, for verbose expressions. One in three quotes may lack its end.
+TEXT = r"""(?:
+    (?:[bB]?[rR]|[rR][bB])(?:\"{3}(?:.*?\"{3}|.*)|'{3}(?:.*?'{3}|.*)|"[^"\n]*"|'[^'\n]*')
+    | [bB]?(?:\"{3}(?:(?:\\.|[^\\])*?\"{3}|.*)|'{3}(?:(?:\\.|[^\\])*?'{3}|.*))
+    | [bB]?(?:"(?:\\.|[^"\\\n])*"|'(?:\\.|[^'\\\n])*')
+)"""
 _TOKEN = re.compile(
     r"""
     //[^\n]*
-    | (?:[bB]?[rR]|[rR][bB])(?:\"{3}(?:.*?\"{3}|.*)|'{3}(?:.*?'{3}|.*)|"[^"\n]*"|'[^'\n]*')
-    | [bB]?(?:\"{3}(?:(?:\\.|[^\\])*?\"{3}|.*)|'{3}(?:(?:\\.|[^\\])*?'{3}|.*))
-    | [bB]?(?:"(?:\\.|[^"\\\n])*"|'(?:\\.|[^'\\\n])*')
+    | """
+    + TEXT
+    + r"""
     | [A-Za-z_]\w*
     | \s+
     | .

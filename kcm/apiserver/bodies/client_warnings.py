@@ -5,8 +5,9 @@ from __future__ import annotations
 from kcm.api.apiextensions_v1 import CustomResourceDefinition
 from kcm.api.custom.kinds import CustomObject
 from kcm.api.custom.structural_schema import parse
-from kcm.apiextensions import pruning, structural
+from kcm.apiextensions import pruning
 from kcm.apiextensions.cel import rules
+from kcm.apiextensions.schemas import structural
 from kcm.apimachinery.base import drop_unknown
 from kcm.apimachinery.meta_v1 import KubeObject
 

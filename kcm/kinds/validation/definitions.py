@@ -14,7 +14,8 @@ from kcm.api.apiextensions_v1 import (
     CustomResourceDefinitionSpec,
     CustomResourceDefinitionVersion,
 )
-from kcm.apiextensions import jsonpath, structural
+from kcm.apiextensions import jsonpath
+from kcm.apiextensions.schemas import structural
 from kcm.apimachinery import field_errors, names
 from kcm.apimachinery.base import JsonObject
 from kcm.apimachinery.field_errors import (

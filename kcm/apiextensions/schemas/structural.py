@@ -15,8 +15,9 @@ from collections.abc import Iterator
 from typing import Any
 
 from kcm.api.custom.structural_schema import Json, parse
-from kcm.apiextensions import default_checks, keywords, list_types, patterns, rule_checks
-from kcm.apiextensions.default_checks import Surroundings
+from kcm.apiextensions import patterns
+from kcm.apiextensions.schemas import default_checks, keywords, list_types, rule_checks
+from kcm.apiextensions.schemas.default_checks import Surroundings
 from kcm.apimachinery.field_errors import Faults, forbidden, invalid, not_supported, required
 from kcm.errors import FieldError
 

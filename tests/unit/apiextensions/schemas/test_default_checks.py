@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from kcm.apiextensions import structural
+from kcm.apiextensions.schemas import structural
 from tests.unit.apiextensions.samples import TEXT, WHOLE, struct
 
 OBJECT = {"x-kubernetes-embedded-resource": True}

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from kcm.apiextensions import structural
+from kcm.apiextensions.schemas import structural
 from tests.unit.apiextensions.samples import TEXT, struct
 
 LIST = {"type": "array", "items": struct(n=TEXT), "x-kubernetes-list-type": "map"}
