@@ -1,5 +1,4 @@
 """Custom kinds: turns CustomResourceDefinitions into resources of the scheme.
 
 `kinds` builds the resources. Pruning, defaulting, validation and CEL rules apply to custom objects.
-Except for `known`, nothing here keeps state.
 """

@@ -14,6 +14,7 @@ from pydantic import ValidationError
 
 from kcm.api import decoding_faults
 from kcm.api.custom.structural_schema import StructuralSchema
+from kcm.apiextensions import field_paths
 from kcm.apimachinery import metadata_checks, names
 from kcm.apimachinery.field_errors import Faults, invalid, required
 from kcm.apimachinery.meta_v1 import ObjectMeta
@@ -29,11 +30,13 @@ def check(
 
     A value of a wrong type is the only fault: with it, an object cannot be read.
     """
-    objects = list(_find(value, schema, path, root))
-    wrong = (fault for obj, where in objects for fault in _wrong_types(obj, where))
-    if first := next(wrong, None):
-        return [first]
-    return [fault for obj, where in objects for fault in _check_object(obj, where)]
+    faults: Faults = []
+    for obj, where in _find(value, schema, path, root):
+        metadata = _read_metadata(obj, where)
+        if isinstance(metadata, FieldError):
+            return [metadata]
+        faults += _check_object(obj, metadata, where)
+    return faults
 
 
 def _find(
@@ -46,27 +49,28 @@ def _find(
         if root or schema.embedded:
             yield value, path
         for name, inner in value.items():
-            yield from _find(inner, schema.field(name), _under(path, name), False)
+            yield from _find(inner, schema.field(name), field_paths.join(path, name), False)
     elif isinstance(value, list):
         for index, item in enumerate(value):
             yield from _find(item, schema.items, f"{path}[{index}]", False)
 
 
-def _wrong_types(obj: dict[str, Any], path: str) -> Iterator[FieldError]:
+def _read_metadata(obj: dict[str, Any], path: str) -> ObjectMeta | FieldError:
+    """Returns the metadata of an object, or the first value of a wrong type in it or its type."""
     for name in ("apiVersion", "kind"):
         if not isinstance(obj.get(name, ""), str):
-            yield invalid(_under(path, name), obj[name], "must be a string")
+            return invalid(field_paths.join(path, name), obj[name], "must be a string")
     try:
-        ObjectMeta.model_validate(obj.get("metadata") or {})
+        return ObjectMeta.model_validate(obj.get("metadata") or {})
     except ValidationError as error:
         cause = decoding_faults.describe_parts(error.errors(), "", "").causes[0]
         detail = f"{cause.field} {cause.detail}" if cause.field else cause.detail
-        yield invalid(_under(path, "metadata"), obj["metadata"], detail)
+        return invalid(field_paths.join(path, "metadata"), obj["metadata"], detail)
 
 
-def _check_object(obj: dict[str, Any], path: str) -> Iterator[FieldError]:
+def _check_object(obj: dict[str, Any], metadata: ObjectMeta, path: str) -> Iterator[FieldError]:
     for name, complaint in (("apiVersion", _api_version_fault), ("kind", _kind_fault)):
-        where, value = _under(path, name), obj.get(name)
+        where, value = field_paths.join(path, name), obj.get(name)
         if value is None:
             yield required(where)
         elif not value:
@@ -74,7 +78,7 @@ def _check_object(obj: dict[str, Any], path: str) -> Iterator[FieldError]:
         elif detail := complaint(value):
             yield invalid(where, value, detail)
     if obj.get("metadata"):
-        yield from _check_metadata(obj["metadata"], _under(path, "metadata"))
+        yield from _check_metadata(metadata, field_paths.join(path, "metadata"))
 
 
 def _api_version_fault(api_version: str) -> str:
@@ -87,15 +91,10 @@ def _kind_fault(kind: str) -> str:
     return _MIXED_CASE + ",".join(complaints) if complaints else ""
 
 
-def _check_metadata(value: Any, path: str) -> Faults:
-    meta = ObjectMeta.model_validate(value)
+def _check_metadata(metadata: ObjectMeta, path: str) -> Faults:
     return metadata_checks.check(
-        meta if meta.name else meta.replace(name="unnamed"),
+        metadata if metadata.name else metadata.replace(name="unnamed"),
         path,
-        namespaced=bool(meta.namespace),
+        namespaced=bool(metadata.namespace),
         name_rule=names.path_segment_faults,
     )
-
-
-def _under(path: str, name: str) -> str:
-    return f"{path}.{name}" if path else name

@@ -1,4 +1,5 @@
-"""Paths of fields in a custom kind's schema, such as `.spec.color` or `.spec['a.b']`.
+"""Paths of fields of custom objects, such as `spec.color`, and the paths in a schema's extensions,
+such as `.spec.color` or `.spec['a.b']`.
 
 Source: ValidFieldPath in
 staging/src/k8s.io/apiextensions-apiserver/pkg/apiserver/schema/cel/validation.go, Kubernetes 1.36.
@@ -18,6 +19,11 @@ _SHOWN = 256  # characters of a token in an error
 
 class WrongPathError(ValueError):
     """The path is not one of fields alone, or leads to no field of the schema."""
+
+
+def join(path: str, name: str) -> str:
+    """Returns the path of a field of the object at a path, which is "" for the whole."""
+    return f"{path}.{name}" if path else name
 
 
 def follow(

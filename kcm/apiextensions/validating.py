@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from kcm.api.custom.structural_schema import Json, StructuralSchema
-from kcm.apiextensions import patterns
+from kcm.apiextensions import field_paths, patterns
 from kcm.apimachinery.field_errors import (
     Faults,
     collect_tentative,
@@ -155,17 +155,13 @@ def _map(value: dict[str, Any], schema: Json, path: str) -> Iterator[FieldError]
     yield from _size(len(value), schema, path, "Properties")
     for name in schema.get("required") or ():
         if name not in value:
-            yield required(_under(path, name))
+            yield required(field_paths.join(path, name))
     properties, extra = schema.get("properties") or {}, schema.get("additionalProperties")
     for name, inner in value.items():
         if name in properties:
-            yield from _value(inner, properties[name], _under(path, name))
+            yield from _value(inner, properties[name], field_paths.join(path, name))
         elif isinstance(extra, dict):
-            yield from _value(inner, extra, _under(path, name))
-
-
-def _under(path: str, name: str) -> str:
-    return f"{path}.{name}" if path else name
+            yield from _value(inner, extra, field_paths.join(path, name))
 
 
 def _size(count: int, schema: Json, path: str, what: str) -> Iterator[FieldError]:
@@ -218,7 +214,7 @@ def lists(value: Any, schema: StructuralSchema | None, path: str = "") -> Iterat
         return
     if isinstance(value, dict):
         for name, inner in value.items():
-            yield from lists(inner, schema.field(name), _under(path, name))
+            yield from lists(inner, schema.field(name), field_paths.join(path, name))
     elif isinstance(value, list):
         yield from _twice(value, schema, path)
         for index, item in enumerate(value):
