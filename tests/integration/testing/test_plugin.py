@@ -31,6 +31,13 @@ def test_one_of_its_own(kcm_fresh):
     assert kcm_fresh.list("nodes", None) == []
     assert kcm_fresh.list("crontabs", None) == []
 
+@pytest.mark.kcm(bare=True)
+def test_an_empty_one_has_a_namespace_that_nothing_ends(kcm_fresh, kcm_namespace):
+    assert kcm_fresh.list("nodes", None) == []
+    assert kcm_fresh.list("storageclasses", None) == []
+    assert kcm_fresh.list("serviceaccounts", kcm_namespace) == []
+    assert kcm_fresh.get(f"namespace/{kcm_namespace}")["status"]["phase"] == "Active"
+
 @pytest.mark.kcm(node=1)
 def test_an_argument_that_there_is_not(kcm_fresh):
     pass
@@ -65,7 +72,7 @@ def test_a_project_gets_control_planes_as_fixtures(tmp_path: Path) -> None:
         timeout=120,
         check=False,
     )
-    assert "7 passed, 2 errors" in done.stdout, done.stdout + done.stderr
+    assert "8 passed, 2 errors" in done.stdout, done.stdout + done.stderr
     assert "the marker kcm has no argument node: use controllers, nodes, " in done.stdout
     assert "ERROR test_mine.py::test_something_is_left" in done.stdout
     assert "example.com/keep in 1 resource instances" in done.stdout

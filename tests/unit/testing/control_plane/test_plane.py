@@ -54,3 +54,15 @@ def test_a_usable_node_is_ready_and_has_no_taints(node: dict[str, Any], usable: 
 def test_a_control_plane_that_has_not_started_says_how_to_start_it() -> None:
     with pytest.raises(errors.ConfigurationError, match="has not started: use `with ControlPlane"):
         _ = ControlPlane().kubeconfig
+
+
+@pytest.mark.parametrize("arguments", [{"bare": True}, {"storage_class": False}])
+def test_an_empty_control_plane_is_a_loop(arguments: dict[str, Any]) -> None:
+    with pytest.raises(errors.ConfigurationError, match='are for mode="loop"'):
+        ControlPlane(mode="processes", **arguments)
+
+
+def test_an_empty_control_plane_has_the_nodes_that_are_asked_for() -> None:
+    assert not list(ControlPlane(bare=True).nodes)
+    assert [node.name for node in ControlPlane(bare=True, nodes=2).nodes] == ["node-1", "node-2"]
+    assert [node.name for node in ControlPlane().nodes] == ["node-1"]
