@@ -58,6 +58,17 @@ def test_without_expectations_nobody_waits(expected: ExpectedChanges) -> None:
     expected.wait(KEY, 0, NOBODY)
 
 
+def test_a_sync_waits_for_the_position_of_its_kinds(
+    expected: ExpectedChanges, store: Store, factory: SharedInformerFactory
+) -> None:
+    created = store.create(strip_store_fields(pod("a")))
+    with pytest.raises(errors.CacheNotSynced, match="caches pods"):
+        expected.wait_until_fresh(0, NOBODY)
+    factory.start()
+    expected.wait_until_fresh(10, NOBODY)
+    assert factory.informer_for(Pod).get_store().get_by_key(created.key) is not None
+
+
 def test_a_sync_waits_until_its_cache_shows_what_was_created(
     expected: ExpectedChanges, store: Store, factory: SharedInformerFactory
 ) -> None:

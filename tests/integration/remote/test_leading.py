@@ -12,10 +12,14 @@ from kcm.api.coordination_v1 import Lease
 from kcm.apimachinery.meta_v1 import ObjectMeta
 from kcm.clock import RealClock
 from kcm.coordination.election import LeaderElectionRecord
+from kcm.coordination.workqueue import Addition, add_keys
+from kcm.manager.context.context import build_context
 from kcm.manager.context.leading import Leadership
 from kcm.manager.leaselock import AnnouncedLock, StoreLeaseLock
+from kcm.options.manager import ManagerOptions
 from kcm.reconcile.plan import Event
 from kcm.redisio import RedisIO
+from kcm.settings import Settings
 from kcm.store.remote.kubeconfig import load
 from kcm.store.remote.rest import RestClient
 from kcm.store.remote.store import RemoteStore
@@ -23,6 +27,7 @@ from kcm.store.remote.work import WorkState
 from kcm.testing.clock import FakeClock
 from tests.integration.apiserver.serving import Live
 from tests.new_objects import pod, strip_store_fields
+from workers.process import WorkerProcess
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 LEASE = "kube-system/kube-controller-manager"
@@ -101,3 +106,16 @@ def test_who_does_not_lead_writes_nothing(api: Live, leadership: Leadership) -> 
     leadership.claim(RealClock().monotonic())
     assert store.write([item])[0].ok
     store.close()
+
+
+def test_a_worker_takes_no_keys_until_its_kcm_leads(
+    api: Live, io: RedisIO, settings: Settings, leadership: Leadership
+) -> None:
+    flags = {"kubeconfig": str(api.kubeconfig), "controllers": "replicaset"}
+    options = ManagerOptions.load(flags, {})
+    add_keys(io, [Addition("replicaset", ("default/gone",))])
+    worker = WorkerProcess(lambda: build_context(settings, options))
+    assert worker.sync("replicaset", "default/gone") == 0
+    leadership.claim(RealClock().monotonic())
+    assert worker.sync("replicaset", "default/gone") == 1
+    worker.stop()
