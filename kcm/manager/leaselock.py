@@ -6,7 +6,6 @@ Source: staging/src/k8s.io/client-go/tools/leaderelection/resourcelock/leaselock
 
 from __future__ import annotations
 
-from contextlib import suppress
 from datetime import UTC, datetime
 from typing import Any
 
@@ -103,12 +102,13 @@ class AnnouncedLock:
 
     def update(self, record: LeaderElectionRecord, version: str) -> str:
         """Replaces the record if it has `version`, and returns the new resourceVersion. Raises
-        Conflict.
+        Conflict, and StoreUnavailable.
+
+        The Lease is not given away before the processes of this kcm can know.
         """
         began = self._clock.monotonic()
-        if record.holder_identity != self.identity():  # before another may take it
-            with suppress(errors.StoreUnavailable):  # no worker can write either, then
-                self._leadership.resign()
+        if record.holder_identity != self.identity():
+            self._leadership.resign()
         newer = self._lock.update(record, version)
         self._announce(record, began)
         return newer

@@ -82,6 +82,23 @@ def test_the_lease_of_another_is_no_claim(
     assert not leadership.leads()
 
 
+def test_the_lease_is_kept_while_the_workers_cannot_be_told(
+    api: Live, lock: AnnouncedLock, remote: RemoteStore
+) -> None:
+    """Redis may be back before the claim has expired."""
+    version = lock.create(record("kcm"))
+    away = RedisIO(Settings(redis_url="redis://127.0.0.1:1"))
+    place = ObjectMeta(namespace="kube-system", name="kube-controller-manager")
+    inner = StoreLeaseLock(remote, place, "kcm", Nowhere())
+    telling = AnnouncedLock(inner, Leadership(away, RealClock(), deadline=10.0), RealClock())
+    with pytest.raises(errors.StoreUnavailable):
+        telling.update(record(""), version)
+    stored = api.store.get(Lease.resource, LEASE)
+    assert isinstance(stored, Lease)
+    assert stored.spec.holder_identity == "kcm"
+    away.close()
+
+
 def test_a_claim_lasts_for_the_deadline_from_before_the_renewal(io: RedisIO) -> None:
     clock = FakeClock()
     leadership = Leadership(io, clock, deadline=10.0)
