@@ -7,7 +7,6 @@ from collections.abc import Iterator, Mapping
 from typing import Annotated, Any, Union, get_args, get_origin
 
 from pydantic import TypeAdapter, ValidationError
-from pydantic.fields import FieldInfo
 from pydantic_core import from_json, to_json
 
 from kcm.api.scheme import Resource
@@ -46,13 +45,9 @@ def _struct(model: type[Model], depth: int) -> dict[str, Any]:
 
 def _fields(model: type[Model], depth: int) -> Iterator[tuple[str, Any]]:
     for name, info in model.model_fields.items():
-        value = _value(_annotation(info), depth)
+        value = _value(info.rebuild_annotation(), depth)
         if value is not None:
             yield info.alias or name, value
-
-
-def _annotation(info: FieldInfo) -> Any:
-    return info.rebuild_annotation()
 
 
 def _value(annotation: Any, depth: int) -> Any:

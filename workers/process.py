@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from functools import partial
 
 import structlog
@@ -28,6 +29,15 @@ log = structlog.get_logger("kcm.worker")
 SYNC_TIMEOUT = 30.0
 
 
+@dataclass(frozen=True)
+class _Started:
+    """What a process has once its caches are full."""
+
+    context: ControllerContext
+    ticks: TickRunner
+    runners: Mapping[str, Runner]
+
+
 class WorkerProcess:
     """The state of one process that runs tasks."""
 
@@ -38,8 +48,7 @@ class WorkerProcess:
         self._stopping = threading.Event()
         self._ready = threading.Event()
         self._failure: Exception | None = None
-        self._ticks: TickRunner | None = None
-        self._runners: dict[str, Runner] = {}
+        self._started: _Started | None = None
         self._thread = start_thread("kcm-start", self._start)
 
     def _start(self) -> None:
@@ -62,35 +71,35 @@ class WorkerProcess:
             context.shutdown()
             return
         context.start()
-        self._ticks = TickRunner(context)
-        self._runners = {c.short_name: context.runner(c) for c in context.controllers}
+        runners = {c.short_name: context.runner(c) for c in context.controllers}
+        self._started = _Started(context, TickRunner(context), runners)
 
-    def _wait_ready(self) -> None:
+    def _wait_ready(self) -> _Started:
         if not self._ready.wait(SYNC_TIMEOUT):
             raise errors.CacheNotSynced(f"caches did not fill within {SYNC_TIMEOUT:g} s")
         if self._failure is not None:
             raise self._failure
+        if self._started is None:
+            raise errors.CacheNotSynced("the process was stopped before its caches were full")
+        return self._started
 
     def sync(self, short_name: str, key: str) -> int:
         """Handles a wake-up for a controller, see `Runner.run`."""
-        self._wait_ready()
-        assert self._context is not None  # it is ready
-        return self._runners[short_name].run(key) if self._context.may_work() else 0
+        ready = self._wait_ready()
+        return ready.runners[short_name].run(key) if ready.context.may_work() else 0
 
     def tick(self, loop: str, scheduled_at: float) -> bool:
         """Runs one pass of a loop, see `TickRunner.run`."""
-        self._wait_ready()
-        assert self._ticks is not None  # it is ready
-        assert self._context is not None
-        clock, result = self._context.clock, "error"
+        ready = self._wait_ready()
+        clock, result = ready.context.clock, "error"
         started = clock.monotonic()
         try:
-            may_run = self._context.may_work()
-            ran = may_run and self._ticks.run(loop, scheduled_at) is not None
+            may_run = ready.context.may_work()
+            ran = may_run and ready.ticks.run(loop, scheduled_at) is not None
             result = "success" if ran else "skipped"
         finally:
             seconds = clock.monotonic() - started
-            self._context.metrics.observe(PASS, loop, result, seconds)
+            ready.context.metrics.observe(PASS, loop, result, seconds)
         return ran
 
     def stop(self) -> None:
