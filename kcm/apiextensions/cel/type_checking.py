@@ -124,7 +124,7 @@ def _read_error(error: Exception, skipped: int = 0) -> str:
     message = _OWN_NAME.sub(r"\1", message.removesuffix(" [INVALID_ARGUMENT]"))
     if not skipped:
         return message
-    return _LINE.sub(lambda found: f"<input>:{int(found[1]) - skipped}:", message)
+    return _LINE.sub(lambda line: f"<input>:{int(line[1]) - skipped}:", message)
 
 
 def _environment(kind: Resource, params: Resource | None) -> Any:

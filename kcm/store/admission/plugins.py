@@ -117,7 +117,7 @@ def leave_disabled_out(plugins: Iterable[Plugin], disabled: str) -> list[Plugin]
     for name in sorted(names):
         if name in _ALWAYS:
             raise errors.ConfigurationError(f"the admission plugin {name} cannot be disabled here")
-        _require_upstreams(name)
+        _require_plugin(name)
     return [plugin for plugin in plugins if plugin.name not in names]
 
 
@@ -127,15 +127,16 @@ def check_enabled(enabled: str) -> None:
     `enabled` has commas between the names. Those that are on by default need not be enabled.
     """
     for name in filter(None, map(str.strip, enabled.split(","))):
-        _require_upstreams(name)
+        _require_plugin(name)
         if name in _OFF:
             raise errors.ConfigurationError(f"kcm does not have the admission plugin {name}")
 
 
-def _require_upstreams(name: str) -> None:
-    known = [*ORDER, *_ALWAYS, *_ABSENT, *_OFF]
-    if name not in known:
-        raise errors.ConfigurationError(f'"{name}" is no admission plugin' + suggest(name, known))
+def _require_plugin(name: str) -> None:
+    """Raises ConfigurationError unless a plugin of kcm or of upstream has this name."""
+    names = [*ORDER, *_ALWAYS, *_ABSENT, *_OFF]
+    if name not in names:
+        raise errors.ConfigurationError(f'"{name}" is no admission plugin' + suggest(name, names))
 
 
 def order_plugins(plugins: Iterable[Plugin]) -> Sequence[Plugin]:

@@ -156,8 +156,8 @@ def _keep_generations(new: PodStatus, old: PodStatus) -> PodStatus:
         before.setdefault(condition.type, []).append(condition.observed_generation)
     conditions = []
     for condition in new.conditions or ():
-        known = before.get(condition.type)
-        generation = known.pop(0) if known else None
+        generations = before.get(condition.type)
+        generation = generations.pop(0) if generations else None
         lacks = generation and not condition.observed_generation
         conditions.append(condition.replace(observed_generation=generation) if lacks else condition)
     if old.observed_generation and not new.observed_generation:

@@ -82,8 +82,8 @@ def _reservations(new: ResourceClaim, before: ResourceClaimStatus, path: str) ->
     status = new.status
     if status.allocation is None:
         return [forbidden(path, "may not be specified when `allocated` is not set")]
-    known = {_key(one) for one in before.reserved_for or ()}
-    if new.deleting and any(_key(one) not in known for one in status.reserved_for or ()):
+    reserved = {_key(one) for one in before.reserved_for or ()}
+    if new.deleting and any(_key(one) not in reserved for one in status.reserved_for or ()):
         detail = (
             "new entries may not be added while `deallocationRequested` or `deletionTimestamp` are "
             "set"

@@ -235,9 +235,9 @@ def test_slices_are_those_of_the_node(node: str | None) -> None:
         metadata=ObjectMeta(name="foo"), spec=ResourceSliceSpec(driver="a", node_name=node)
     )
     for operation in ("CREATE", "DELETE"):
-        found = check(operation, slice_, slice_ if operation == "DELETE" else None)
+        refusal = check(operation, slice_, slice_ if operation == "DELETE" else None)
         why = f"can only {operation.lower()} ResourceSlice with the same NodeName as"
-        assert (why in found) == (node != "mynode")
+        assert (why in refusal) == (node != "mynode")
     assert check("UPDATE", slice_, slice_) == ""  # the authorizer has checked it
 
 
