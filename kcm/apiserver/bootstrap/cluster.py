@@ -3,18 +3,20 @@ ServiceCIDR `kubernetes`, FlowSchemas and PriorityLevelConfigurations.
 
 They are created at the start, and again if the store was emptied. As upstream, one that is deleted
 meanwhile is not created again before the next start, except those of flow control, which are
-corrected every minute.
+corrected every minute. After each change there, FlowSchemas say whether they have a level.
 """
 
 from __future__ import annotations
 
 import random
+from collections.abc import Mapping
 
 import structlog
 
 from kcm import errors
 from kcm.api.local_volumes import DEFAULT_CLASS, DRIVER, PROVISIONER
 from kcm.api.networking_v1 import ServiceCIDR, ServiceCIDRSpec
+from kcm.api.scheme import Resource
 from kcm.api.storage_v1 import (
     IS_DEFAULT,
     WAIT_FOR_FIRST_CONSUMER,
@@ -66,6 +68,7 @@ class ClusterBootstrap(Loop):
         self._local_volumes = local_volumes
         self._clock = clock or store.clock
         self._corrected = 0.0  # the monotonic time when the objects of flow control were corrected
+        self._marked: Mapping[Resource, int] = {}  # the last writes to them that were looked at
         self._data_id = ""  # of the store for which the objects were created
 
     def ensure(self) -> None:
@@ -94,6 +97,12 @@ class ClusterBootstrap(Loop):
         priority_levels.ensure(self._store)
         self._corrected = self._clock.monotonic()
 
+    def _mark_flow_schemas(self) -> None:
+        written = self._store.last_rvs(priority_levels.RESOURCES)
+        if written != self._marked:
+            priority_levels.mark_all(self._store)
+            self._marked = written
+
     def _ensure_key(self) -> None:
         try:
             node_token.ensure_key(self._store, self._rng)
@@ -107,6 +116,7 @@ class ClusterBootstrap(Loop):
         self.ensure()
         if self._clock.monotonic() - self._corrected >= priority_levels.SYNC_EVERY:
             self._correct_flow_control()
+        self._mark_flow_schemas()
         return Turn(upkeep_in=LOOK_EVERY)
 
 

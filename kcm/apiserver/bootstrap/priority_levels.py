@@ -2,8 +2,8 @@
 
 A mandatory one gets its spec back. A suggested one does while its annotation
 `apf.kubernetes.io/autoupdate-spec` is true, or, without a valid one, while nobody has changed its
-spec. One that is deleted is created again. The condition `Dangling` of each FlowSchema says whether
-its priority level is missing.
+spec. One that is deleted is created again. Each FlowSchema has the condition `Dangling`, which says
+whether its priority level is missing.
 
 Source: pkg/registry/flowcontrol/ensurer and rest/storage_flowcontrol.go, and
 presyncFlowSchemaStatus in staging/src/k8s.io/apiserver/pkg/util/flowcontrol/apf_controller.go,
@@ -37,6 +37,7 @@ from kcm.store.admission.ensuring import ensure_objects
 log = structlog.get_logger("kcm.apiserver")
 
 SYNC_EVERY = 60.0  # seconds, as upstream
+RESOURCES = (FlowSchema.resource, PriorityLevelConfiguration.resource)
 _DANGLING = "Dangling"
 _Configuration = FlowSchema | PriorityLevelConfiguration
 _TRUE = frozenset({"1", "t", "T", "true", "TRUE", "True"})
@@ -53,20 +54,21 @@ def ensure(store: Store) -> None:
             continue
         with _warn_about(obj), suppress(errors.NotFound):
             store.update(corrected)
-    _mark_all(store)
 
 
-def _mark_all(store: Store) -> None:
+def mark_all(store: Store) -> None:
+    """Gives every FlowSchema the condition `Dangling`. Raises StoreUnavailable."""
+    schemas = store.list_all(FlowSchema.resource).objects
     levels = {level.name for level in store.list_all(PriorityLevelConfiguration.resource).objects}
     now, items = store.clock.now(), []
-    for schema in store.list_all(FlowSchema.resource).objects:
+    for schema in schemas:
         marked = mark_dangling(schema, levels, now)
         with _warn_about(schema):
             item = store.build_update(marked, schema, subresource=Subresource.STATUS)
             if item is not None:
                 items.append(item)
     if items:
-        store.write(items)  # what somebody changed meanwhile, the next pass sees
+        store.write(items)  # what somebody changed meanwhile has another pass
 
 
 @contextmanager

@@ -39,7 +39,7 @@ class Impersonation:
     async def serve(self, exchange: Exchange, proceed: Handler) -> Response | None:
         """Raises: as `impersonate`."""
         sender = exchange.sender
-        if sender is not None and exchange.asked is not None:
+        if sender is not None:
             acting = impersonate(sender, exchange.request.fields, self._authorizer)
             exchange.user = acting or sender
         return await proceed(exchange)

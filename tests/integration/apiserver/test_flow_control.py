@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from kcm.apiserver.bootstrap import priority_levels
+from kcm.apiserver.bootstrap.cluster import ClusterBootstrap
 from tests.integration.apiserver.kubectl import Kubectl
 from tests.integration.apiserver.serving import Live
 
@@ -58,6 +59,7 @@ def test_each_response_says_which_schema_and_level_it_had(api: Live) -> None:
         ("/api/v1/namespaces/default", {}, "exempt"),
         ("/api/v1/namespaces/nowhere", {}, "exempt"),
         ("/apis", impersonate, "global-default"),
+        ("/version", impersonate, "global-default"),
     ):
         response = api.client.get(path, headers=headers)
         assert response.headers["x-kubernetes-pf-flowschema-uid"] == schemas[name]
@@ -65,9 +67,11 @@ def test_each_response_says_which_schema_and_level_it_had(api: Live) -> None:
 
 
 def test_a_schema_whose_level_is_missing_says_so(api: Live, kubectl: Kubectl) -> None:
+    bootstrap = ClusterBootstrap(api.store)
+    bootstrap.turn(0.0)
     spec = {"priorityLevelConfiguration": {"name": "nowhere"}, "matchingPrecedence": 77}
     api.request("POST", SCHEMAS, {"metadata": {"name": "lost"}, "spec": spec})
-    priority_levels.ensure(api.store)
+    bootstrap.turn(0.0)
     lines = [line.split() for line in kubectl("get", "flowschemas").splitlines()]
     assert [line[-1] for line in lines if line[0] == "lost"] == ["True"]
     assert [line[-1] for line in lines if line[0] == "exempt"] == ["False"]
