@@ -61,7 +61,7 @@ class Workplace:
     def __init__(self) -> None:
         self.folder = Path(tempfile.mkdtemp(prefix="kcm-docs-"))  # short: it holds a socket
         self._port, self._api_port = free_port(), free_port()
-        self._groups: list[int] = []  # of processes: a block may leave one in the background
+        self._left: list[psutil.Process] = []  # what blocks left in the background
         self._up: subprocess.Popen[bytes] | None = None
         self._lay_out()
 
@@ -133,9 +133,10 @@ class Workplace:
 
     def stop(self) -> None:
         """Stops what blocks left behind, and `kcm up` as Ctrl-C does."""
-        for group in self._groups:
-            with contextlib.suppress(ProcessLookupError):
-                os.killpg(group, signal.SIGKILL)
+        for process in self._left:
+            with contextlib.suppress(psutil.NoSuchProcess):  # also if another has its pid now
+                for below in [*process.children(recursive=True), process]:
+                    below.kill()
         if self._up is not None:
             self._up.send_signal(signal.SIGINT)
             self._up.wait(PATIENCE)
@@ -151,6 +152,7 @@ class Workplace:
         except subprocess.TimeoutExpired:
             os.killpg(process.pid, signal.SIGKILL)
             return f"still runs after {PATIENCE:g} s:\n{process.communicate()[0]}"
+        self._left += list_members(process.pid)
         if process.returncode != block.exit_code:
             return f"exit code {process.returncode}:\n{output}"
         # With commands on standard input, redis-cli ends with 0 whatever they answer.
@@ -169,7 +171,7 @@ class Workplace:
             text=True,
             start_new_session=True,
         )
-        self._groups.append(process.pid)
+        self._left.append(psutil.Process(process.pid))
         return process
 
     def _run_until_interrupt(self, block: Block) -> str:
@@ -200,3 +202,16 @@ class Workplace:
         subprocess.run(
             command, cwd=self.folder, env=self.environment, input=stdin, text=True, check=True
         )
+
+
+def list_members(group: int) -> list[psutil.Process]:
+    """Returns the processes of a group.
+
+    Unlike the group's number, they are told from later processes with the same pids.
+    """
+    members = []
+    for process in psutil.process_iter():
+        with contextlib.suppress(ProcessLookupError):
+            if os.getpgid(process.pid) == group:
+                members.append(process)
+    return members
