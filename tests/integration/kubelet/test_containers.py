@@ -24,7 +24,7 @@ from kcm.kubelet.cri import (
     RuntimeContainerState,
     SandboxState,
 )
-from kcm.kubelet.runtime.process import processes
+from kcm.kubelet.runtime.process import held, processes
 from kcm.kubelet.runtime.process.cgroups import NONE
 from kcm.testing.waiting import until
 from tests.integration.kubelet.runtimes import MOST_OF_A_SUPERVISOR, RealRuntime, is_alive, memory
@@ -88,6 +88,25 @@ def test_a_container_ends_if_the_system_has_no_process_for_it(
         real.runtime.start_container(container)
     status = real.status(container)
     assert (status.exit_code, status.reason) == (128, "StartError")
+
+
+@pytest.mark.parametrize(
+    ("program", "words"),
+    [
+        ("import os; os.kill(os.getpid(), 9)", "its supervisor was killed"),
+        ("raise RuntimeError('no luck')", "its supervisor failed: RuntimeError: no luck"),
+    ],
+)
+def test_a_container_whose_supervisor_dies_first_says_why(
+    real: RealRuntime, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, program: str, words: str
+) -> None:
+    container = real.create("true")
+    (tmp_path / "supervisor.py").write_text(program)
+    monkeypatch.setattr(held, "SUPERVISOR", tmp_path / "supervisor.py")
+    with pytest.raises(ContainerRuntimeError, match=words):
+        real.runtime.start_container(container)
+    status = real.status(container)
+    assert (status.exit_code, status.reason, status.message) == (128, "StartError", words)
 
 
 @pytest.mark.parametrize(

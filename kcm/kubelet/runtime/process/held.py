@@ -78,7 +78,7 @@ class HeldContainer:
             reply = f"its supervisor could not be started: {error.strerror}"
         if reply != "ok":
             if self.status_record() is None:
-                self.record_exit(128, reply or "its supervisor could not be started")
+                self.record_exit(128, reply)
             raise ContainerRuntimeError(f"failed to start container {self.id}: {reply}")
 
     def _supervise(self, launch: list[tuple[str, str]]) -> str:
@@ -104,8 +104,14 @@ class HeldContainer:
                 stdin.write(encode(launch))
                 stdin.close()
             except BrokenPipeError:
-                return "its supervisor exited at once"
-            return stdout.read().decode("utf-8", "replace")
+                return self._describe_loss()
+            return stdout.read().decode("utf-8", "replace") or self._describe_loss()
+
+    def _describe_loss(self) -> str:
+        """Says what is known of a supervisor that exited without a reply."""
+        lines = processes.read(str(self.folder / records.LOG)).split("\n")
+        last = next((line for line in reversed(lines) if line.strip()), "")
+        return f"its supervisor failed: {last}" if last else "its supervisor was killed"
 
     def _reap(self) -> None:
         """Reaps the supervisor if it was started here and has exited, so that no zombie is left."""
