@@ -171,7 +171,17 @@ class PipelinedIO(RedisIO):
         return [self._parse_own(*pair) for pair in zip(commands, replies, strict=True)]
 
     def pipeline_each(self, commands: Sequence[Command], *, at_once: bool = False) -> list[Reply]:
-        return greenlets.block(partial(super().pipeline_each, commands, at_once=at_once))
+        each = partial(super().pipeline_each, commands, at_once=at_once)
+        if at_once or not greenlets.is_running():
+            return greenlets.block(each)
+        try:
+            replies = self._exchange(commands)
+        except LinkError:
+            return greenlets.block(each)
+        return [
+            reply if isinstance(reply, Exception) else self._parse(command, reply)
+            for command, reply in zip(commands, replies, strict=True)
+        ]
 
     def scan(self, pattern: str) -> Iterator[str]:
         if not greenlets.is_running():

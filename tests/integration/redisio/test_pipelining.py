@@ -93,16 +93,29 @@ class TestReplies:
         io.execute("ZADD", "kcm:sorted", 1, "a", 2.5, "b")
         io.execute("XADD", "kcm:stream", "1-1", "a", "1")
 
-        async def main() -> tuple[Any, Any]:
+        async def main() -> tuple[Any, ...]:
             return (
                 await work_on_link(lambda: piped.execute(*command)),
                 await work_on_link(lambda: piped.pipeline([command, ("PING",)])),
+                await work_on_link(lambda: piped.pipeline_each([command, ("PING",)])),
             )
 
-        expected = io.execute(*command), io.pipeline([command, ("PING",)])
+        several = [command, ("PING",)]
+        expected = io.execute(*command), io.pipeline(several), io.pipeline_each(several)
         given = run_loop(main())
         assert given == expected
         assert type(given[0]) is type(expected[0])
+
+    def test_of_which_some_are_errors_come_as_from_the_driver(
+        self, io: RedisIO, piped: PipelinedIO, run_loop: RunLoop
+    ) -> None:
+        io.execute("HSET", "kcm:hash", "a", "1")
+        commands = [("HGET", "kcm:hash", "a"), ("GET", "kcm:hash"), ("LPUSH",)]
+        given = run_loop(work_on_link(lambda: piped.pipeline_each(commands)))
+        expected = io.pipeline_each(commands)
+        assert given[0] == expected[0] == b"1"
+        assert [type(one) for one in given] == [type(one) for one in expected]
+        assert [str(one) for one in given] == [str(one) for one in expected]
 
     def test_come_for_keys_that_are_no_utf8(
         self, io: RedisIO, piped: PipelinedIO, run_loop: RunLoop
