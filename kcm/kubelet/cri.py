@@ -7,17 +7,19 @@ an implementation runs survives a restart of the kubelet, and lists show it afte
 Does not guarantee an order of lists, nor that a container that is listed as running still runs.
 Errors are `errors.ContainerRuntimeError` and its subclasses.
 
-Source: staging/src/k8s.io/cri-api/pkg/apis/runtime/v1/api.proto, Kubernetes 1.33.
+Source: staging/src/k8s.io/cri-api/pkg/apis/runtime/v1/api.proto, Kubernetes 1.36.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
 from types import TracebackType
 from typing import Protocol, Self
+
+from kcm.kubelet.isolation import ContainerIsolation, DNSConfig, SandboxIsolation
 
 
 class SandboxState(StrEnum):
@@ -49,11 +51,13 @@ class RuntimeStatus:
     """Whether the runtime can run pods; `message` says why it cannot.
 
     `limits` names how resource limits are enforced: "cgroup-v2", "cgroup-v1", "rlimits" or "none".
+    `network_fault` is the runtime's own word on why pods get no network, "" if they do.
     """
 
     ready: bool
     message: str = ""
     limits: str = "rlimits"
+    network_fault: str = ""
 
 
 @dataclass(frozen=True)
@@ -94,6 +98,9 @@ class SandboxConfig:
     port_mappings: Sequence[PortMapping] = ()
     cgroup_parent: str = ""  # relative to the kubelet's own cgroup
     resources: Resources = Resources()
+    isolation: SandboxIsolation = field(default_factory=SandboxIsolation)
+    dns: DNSConfig | None = None  # None: as the runtime likes
+    runtime_handler: str = ""  # "" is the runtime's default
 
 
 @dataclass(frozen=True)
@@ -112,13 +119,16 @@ class Mount:
     """A file or folder of the host, and the path at which a container sees it.
 
     `root` is a folder of the host that contains `host_path`, and whose own path users of pods
-    cannot change; "" stands for `host_path` itself.
+    cannot change; "" stands for `host_path` itself. `propagation` is "", "HostToContainer" or
+    "Bidirectional": mounts below it that come later on one side show on the other, too.
     """
 
     host_path: str
     container_path: str
     read_only: bool = False
     root: str = ""
+    propagation: str = ""
+    recursive_read_only: bool = False  # mounts below it are read-only as well
 
 
 @dataclass(frozen=True)
@@ -150,6 +160,7 @@ class ContainerConfig:
     add_capabilities: Sequence[str] = ()  # with or without the prefix CAP_, or ALL
     drop_capabilities: Sequence[str] = ()
     no_new_privileges: bool = False  # nothing that it executes has more privileges than itself
+    isolation: ContainerIsolation = field(default_factory=ContainerIsolation)
     termination_message_path: str = ""
     termination_message_policy: str = "File"
     labels: Mapping[str, str] = field(default_factory=dict)
@@ -175,13 +186,14 @@ class RuntimeContainer:
 class RuntimeContainerStatus:
     """The status of one container.
 
+    `config` has at least the name, attempt, image, labels, annotations, mounts and, where the
+    runtime says them, resources. `image_id` is the image's digest, "" in a runtime without images.
     The exit code is 128+n if signal n killed the container. `reason` is "Completed", "Error" or
     "OOMKilled" once the container has exited, and "StartError" if it could not be started;
-    `message` is the termination message or the error.
+    `message` is the error, and the termination message where the runtime reads it itself.
     """
 
     id: str
-    sandbox_id: str
     config: ContainerConfig
     state: RuntimeContainerState
     created_at: datetime
@@ -192,6 +204,7 @@ class RuntimeContainerStatus:
     message: str = ""
     pid: int = 0
     log_path: str = ""  # absolute
+    image_id: str = ""
 
 
 @dataclass(frozen=True)
@@ -235,7 +248,10 @@ class Stream(Protocol):
         ...
 
     def wait(self, timeout: float | None = None) -> int | None:
-        """Returns the exit code; None if the command still runs after `timeout` seconds."""
+        """Returns the exit code; None if the command still runs after `timeout` seconds.
+
+        Raises ContainerRuntimeError if the runtime could not run the command, or has left.
+        """
         ...
 
     def close(self) -> None:
@@ -250,6 +266,18 @@ class Stream(Protocol):
         error: BaseException | None,
         traceback: TracebackType | None,
     ) -> None: ...
+
+
+@dataclass(frozen=True)
+class PortConnection:
+    """A connection to a port of a pod, as the descriptor of a socket that the caller closes.
+
+    `find_fault` says, once the socket is at its end, why the runtime ended the connection, "" if
+    the pod did.
+    """
+
+    descriptor: int
+    find_fault: Callable[[], str] = lambda: ""
 
 
 class Runtime(Protocol):
@@ -276,8 +304,12 @@ class Runtime(Protocol):
 
     def list_pod_sandboxes(self) -> list[Sandbox]: ...
 
-    def create_container(self, sandbox_id: str, config: ContainerConfig) -> str:
+    def create_container(
+        self, sandbox_id: str, config: ContainerConfig, sandbox: SandboxConfig
+    ) -> str:
         """Creates a container without starting it, and returns its id.
+
+        `sandbox` is the configuration that the sandbox was made with.
 
         Raises SandboxNotFound, and ContainerConfigError for a user, group or capability that this
         node does not allow.
@@ -295,7 +327,8 @@ class Runtime(Protocol):
     def stop_container(self, container_id: str, grace_seconds: float) -> None:
         """Sends SIGTERM, and SIGKILL after the grace period. Returns when the container has exited.
 
-        A second call with a shorter grace period shortens that of the first.
+        A second call with a shorter grace period shortens that of the first. Runtimes may take
+        whole seconds only.
         """
         ...
 
@@ -337,14 +370,18 @@ class Runtime(Protocol):
         stdin: bool = False,
         stdout: bool = True,
         stderr: bool = True,
+        tty: bool = False,
     ) -> Stream:
-        """Connects to a container's main process: to its input, and to its output from now on."""
+        """Connects to a container's main process: to its input, and to its output from now on.
+
+        `tty` says whether the container has a terminal.
+        """
         ...
 
-    def port_forward(self, sandbox_id: str, port: int) -> int:
-        """Connects to a TCP port of the pod. Returns the file descriptor of the connected socket.
+    def port_forward(self, sandbox_id: str, port: int) -> PortConnection:
+        """Connects to a TCP port of the pod.
 
-        Raises ContainerRuntimeError if nothing listens on the port.
+        Raises ContainerRuntimeError if it is known at once that nothing listens on the port.
         """
         ...
 

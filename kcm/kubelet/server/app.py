@@ -28,7 +28,7 @@ from kcm import errors
 from kcm.api import codec
 from kcm.clock import Clock
 from kcm.http.listening import bears
-from kcm.kubelet.cri import Stream
+from kcm.kubelet.cri import PortConnection, Stream
 from kcm.kubelet.server import portforward, websocket
 from kcm.kubelet.server.channels import ChannelSession, StreamOptions
 from kcm.kubelet.server.connection import is_trusted
@@ -237,8 +237,9 @@ class KubeletServer:
 
         def open_(container: str, wanted: StreamOptions) -> Stream:
             return runtime.attach(
-                container, stdin=wanted.stdin, stdout=wanted.stdout, stderr=wanted.stderr
-            )
+                container, stdin=wanted.stdin, stdout=wanted.stdout,
+                stderr=wanted.stderr, tty=wanted.tty,
+            )  # fmt: skip
 
         await self._channels(request, open_, is_exec=False)
 
@@ -269,7 +270,7 @@ class KubeletServer:
             )
             runtime = pods.runtime
 
-            def connect(port: int) -> int:
+            def connect(port: int) -> PortConnection:
                 return runtime.port_forward(sandbox, port)
 
             def admit() -> AbstractContextManager[None]:

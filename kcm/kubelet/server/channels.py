@@ -111,12 +111,11 @@ class ChannelSession:
             with suppress(OSError):
                 await self._announce()
                 try:
-                    stream = await self._open(open_)
+                    with await self._open(open_) as stream:
+                        code = await self._pass_on(stream)
                 except errors.ContainerRuntimeError as error:
                     await self._send_status(build_internal_error(error.message))
                 else:
-                    with stream:
-                        code = await self._pass_on(stream)
                     if code is not None:
                         await self._send_status(
                             build_exit_status(code) if is_exec else build_success()

@@ -6,8 +6,10 @@ from collections.abc import Callable
 from contextlib import AbstractContextManager
 from typing import Protocol
 
-Connect = Callable[[int], int]
-"""Connects to a port, and returns the descriptor of the connected socket. May block."""
+from kcm.kubelet.cri import PortConnection
+
+Connect = Callable[[int], PortConnection]
+"""Connects to a port. May block."""
 
 
 Admit = Callable[[], AbstractContextManager[None]]

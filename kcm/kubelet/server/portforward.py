@@ -19,6 +19,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 
 from kcm import errors
+from kcm.kubelet.cri import PortConnection
 from kcm.kubelet.server import spdy
 from kcm.kubelet.server.messages import Admit, Connect, MessageConnection
 
@@ -116,21 +117,29 @@ class PortChannels:
                 await self._send(error, f"error forwarding port {port}: {why}".encode())
 
     async def _pass_on(self, number: int) -> None:
-        reader, writer = await self._connect_to(self._ports[number])
+        loop = asyncio.get_running_loop()
+        connection = await loop.run_in_executor(self._pool, self._connect, self._ports[number])
+        reader, writer = await _open(connection)
         self._writers[number].set_result(writer)
         try:
             while piece := await reader.read(_CHUNK):
                 await self._send(2 * number, piece)
         finally:
             writer.close()
-
-    async def _connect_to(self, port: int) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
-        loop = asyncio.get_running_loop()
-        fd = await loop.run_in_executor(self._pool, self._connect, port)
-        return await asyncio.open_connection(sock=socket.socket(fileno=fd))
+        _raise_fault(connection)
 
     async def _send(self, channel: int, data: bytes) -> None:
         await self._channel.send(bytes((channel,)) + data)
+
+
+async def _open(connection: PortConnection) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+    return await asyncio.open_connection(sock=socket.socket(fileno=connection.descriptor))
+
+
+def _raise_fault(connection: PortConnection) -> None:
+    """Raises ContainerRuntimeError if the runtime has ended a connection that is at its end."""
+    if fault := connection.find_fault():
+        raise errors.ContainerRuntimeError(fault)
 
 
 SUBPROTOCOLS = ("SPDY/3.1+portforward.k8s.io",)
@@ -269,9 +278,12 @@ class PortForwarding:
         fault = b""
         try:
             with self._admit():
-                reader = await self._connect_to(forward)
+                loop = asyncio.get_running_loop()
+                connection = await loop.run_in_executor(self._pool, self._connect, forward.port)
+                reader = await self._connect_to(forward, connection)
                 while data := await reader.read(_CHUNK):
                     await self._channel.send(self._session.data(forward.data, data))
+                _raise_fault(connection)
         except (OSError, errors.ContainerRuntimeError, errors.ApiError) as error:
             why = getattr(error, "message", "") or str(error)
             fault = f"error forwarding port {forward.port}: {why}".encode()
@@ -283,10 +295,10 @@ class PortForwarding:
             await self._channel.send(self._session.data(forward.data, b"", end=True))
             await self._channel.send(self._session.data(forward.error, fault, end=True))
 
-    async def _connect_to(self, forward: _Forward) -> asyncio.StreamReader:
-        loop = asyncio.get_running_loop()
-        fd = await loop.run_in_executor(self._pool, self._connect, forward.port)
-        reader, writer = await asyncio.open_connection(sock=socket.socket(fileno=fd))
+    async def _connect_to(
+        self, forward: _Forward, connection: PortConnection
+    ) -> asyncio.StreamReader:
+        reader, writer = await _open(connection)
         writer.write(forward.early)
         self._early -= len(forward.early)
         forward.early = bytearray()

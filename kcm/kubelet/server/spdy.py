@@ -1,9 +1,10 @@
-"""SPDY/3.1 frames for the server's side, as far as kubectl uses them.
+"""SPDY/3.1 frames, as far as kubectl and container runtimes use them.
 
 It does no I/O: it turns received bytes into events, and returns the bytes to send. No Python
 library for SPDY is maintained, and the protocol is obsolete, so this is no more than streams with
-headers and data, pings and resets. Flow-control windows are neither kept nor enforced, as in
-Kubernetes' own implementation (moby/spdystream).
+headers and data, pings and resets. Either side may use it; a client's streams have odd numbers.
+Flow-control windows are neither kept nor enforced, as in Kubernetes' own implementation
+(moby/spdystream).
 
 Source: the SPDY Protocol, draft 3.1 (frames and the dictionary of 2.6.10.1).
 """
@@ -52,7 +53,7 @@ DICTIONARY = b"".join(struct.pack(">I", len(w)) + w.encode() for w in _WORDS) + 
 
 
 class SpdyError(errors.KcmError):
-    """the client does not speak SPDY/3.1"""
+    """the other side does not speak SPDY/3.1"""
 
 
 @dataclass(frozen=True)
@@ -103,6 +104,7 @@ class SpdySession:
         self._unpack = zlib.decompressobj(zdict=DICTIONARY)
         self._pack = zlib.compressobj(zdict=DICTIONARY)
         self._newest = 0  # the stream that the client has opened last
+        self._next = 1  # the number of the next stream of our own
 
     def receive(self, data: bytes) -> Iterator[Event]:
         """Yields the events of the frames that these bytes complete."""
@@ -173,6 +175,15 @@ class SpdySession:
         """Returns a frame that accepts a stream."""
         packed = self._pack.compress(struct.pack(">I", 0)) + self._pack.flush(zlib.Z_SYNC_FLUSH)
         return _control(_SYN_REPLY, struct.pack(">I", stream) + packed)
+
+    def open(self, headers: Mapping[str, str]) -> tuple[int, bytes]:
+        """Returns the number of a new stream, and the frame that opens it."""
+        stream, self._next = self._next, self._next + 2
+        words = [word.encode() for pair in headers.items() for word in pair]
+        block = struct.pack(">I", len(headers))
+        block += b"".join(struct.pack(">I", len(word)) + word for word in words)
+        packed = self._pack.compress(block) + self._pack.flush(zlib.Z_SYNC_FLUSH)
+        return stream, _control(_SYN_STREAM, struct.pack(">IIH", stream, 0, 0) + packed)
 
     def data(self, stream: int, data: bytes, *, end: bool = False) -> bytes:
         """Returns a frame with data of a stream, at most 16 MiB."""

@@ -23,6 +23,7 @@ from kcm.kubelet.cri import (
     ContainerConfig,
     ContainerStats,
     ExecResult,
+    PortConnection,
     Resources,
     RuntimeContainer,
     RuntimeContainerState,
@@ -170,7 +171,7 @@ class SimulatedRuntime:
 
     # --- containers
 
-    def create_container(self, sandbox_id: str, config: ContainerConfig) -> str:
+    def create_container(self, sandbox_id: str, config: ContainerConfig, _: SandboxConfig) -> str:
         box = self._sandboxes.get(sandbox_id)
         if box is None:
             raise errors.SandboxNotFound()
@@ -269,7 +270,6 @@ class SimulatedRuntime:
         ended = state is RuntimeContainerState.EXITED
         return RuntimeContainerStatus(
             id=held.id,
-            sandbox_id=held.sandbox.id,
             config=held.config,
             state=state,
             created_at=_moment(attempt.created),
@@ -311,6 +311,7 @@ class SimulatedRuntime:
         stdin: bool = False,
         stdout: bool = True,
         stderr: bool = True,
+        tty: bool = False,
     ) -> Stream:
         held = self._find(container_id)
         if held.run is None or not held.attempt.runs(self._time()):
@@ -329,7 +330,7 @@ class SimulatedRuntime:
 
         return logs.ScriptStream(said, read)
 
-    def port_forward(self, sandbox_id: str, port: int) -> int:
+    def port_forward(self, sandbox_id: str, port: int) -> PortConnection:
         raise errors.ContainerRuntimeError(f"{_NOTHING_RUNS}, so nothing listens at port {port}")
 
     def update_container_resources(self, container_id: str, resources: Resources) -> None:

@@ -31,4 +31,4 @@ def new_simulated_services(
         get_pod, clock, stages=script, host_ip=options.node_ip, get_pod_cidrs=get_pod_cidrs
     )
     runner = SimulatedProber(runtime.attempt, clock)
-    return RuntimeServices(runtime, runner, runtime, runtime.close)
+    return RuntimeServices(runtime, runner, runtime, close=runtime.close)

@@ -33,7 +33,7 @@ class RealRuntime:
 
     def run_sandbox(self, **overrides: Any) -> str:
         self._number += 1
-        config = SandboxConfig(
+        config = self.config = SandboxConfig(
             **{
                 "name": f"pod-{self._number}",
                 "namespace": "default",
@@ -48,7 +48,7 @@ class RealRuntime:
         config = ContainerConfig(
             **{"name": "main", "command": command, "log_path": "main/0.log", **overrides}
         )
-        return self.runtime.create_container(self.sandbox, config)
+        return self.runtime.create_container(self.sandbox, config, self.config)
 
     def start(self, *command: str, **overrides: Any) -> str:
         container = self.create(*command, **overrides)

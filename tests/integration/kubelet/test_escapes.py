@@ -158,7 +158,9 @@ def test_a_working_folder_is_made_nowhere_but_in_the_pods_own(
         run_as_user=ONE,
     )
     with suppress(KcmError):  # refused is as good as made elsewhere
-        real.runtime.start_container(real.runtime.create_container(real.sandbox, config))
+        real.runtime.start_container(
+            real.runtime.create_container(real.sandbox, config, real.config)
+        )
     assert not (secret.parent / "made").exists()
 
 

@@ -156,7 +156,9 @@ def test_a_port_of_the_pod_can_be_reached(real: RealRuntime) -> None:
     (sandbox,) = real.runtime.list_pod_sandboxes()
     with socket.create_server((sandbox.ip, 0)) as server:
         port = server.getsockname()[1]
-        with socket.socket(fileno=real.runtime.port_forward(real.sandbox, port)) as client:
+        with socket.socket(
+            fileno=real.runtime.port_forward(real.sandbox, port).descriptor
+        ) as client:
             accepted, _ = server.accept()
             with accepted:
                 accepted.sendall(b"hi")

@@ -99,7 +99,7 @@ def detect(name: str, mounts: str | None = None, own: str | None = None) -> Cgro
     mounts = processes.read("/proc/self/mounts") if mounts is None else mounts
     own = processes.read("/proc/self/cgroup") if own is None else own
     places = dict(_read_own_places(own))
-    points = list(_mount_points(mounts))
+    points = list(list_mounts(mounts))
     for point, kind, _ in points:
         base = _base(point, places.get("", "/"), name, V2) if kind == "cgroup2" else None
         if base is not None:
@@ -113,7 +113,8 @@ def detect(name: str, mounts: str | None = None, own: str | None = None) -> Cgro
     return Cgroups(V1, bases) if "memory" in bases else Cgroups(NONE, {})
 
 
-def _mount_points(mounts: str) -> Iterable[tuple[Path, str, str]]:
+def list_mounts(mounts: str) -> Iterable[tuple[Path, str, str]]:
+    """Yields mount point, kind and options of each hierarchy of control groups."""
     for line in mounts.splitlines():
         fields = line.split()
         if len(fields) > 3 and fields[2] in ("cgroup", "cgroup2"):

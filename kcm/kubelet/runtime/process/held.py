@@ -252,7 +252,6 @@ class HeldContainer:
         record = self.status_record()
         status = RuntimeContainerStatus(
             id=self.id,
-            sandbox_id=self.record.sandbox_id,
             config=self.record.config,
             state=RuntimeContainerState.CREATED,
             created_at=self.record.created_at,

@@ -105,7 +105,9 @@ class ProcessRuntime:
     def list_pod_sandboxes(self) -> list[cri.Sandbox]:
         return self._sandboxes.list()
 
-    def create_container(self, sandbox_id: str, config: cri.ContainerConfig) -> str:
+    def create_container(
+        self, sandbox_id: str, config: cri.ContainerConfig, _: cri.SandboxConfig
+    ) -> str:
         sandbox = self._ready(sandbox_id)
         check_user(config, self._options)
         capabilities.check(config, capabilities.read_available(), root=os.geteuid() == 0)
@@ -190,18 +192,24 @@ class ProcessRuntime:
         return stream
 
     def attach(
-        self, container_id: str, *, stdin: bool = False, stdout: bool = True, stderr: bool = True
+        self,
+        container_id: str,
+        *,
+        stdin: bool = False,
+        stdout: bool = True,
+        stderr: bool = True,
+        tty: bool = False,
     ) -> ProcessStream:
         container = self._find_running(container_id)
         stream = ProcessStream(container.folder / records.SOCKET)
         stream.attach(stdin=stdin, stdout=stdout, stderr=stderr and not container.record.config.tty)
         return stream
 
-    def port_forward(self, sandbox_id: str, port: int) -> int:
+    def port_forward(self, sandbox_id: str, port: int) -> cri.PortConnection:
         sandbox = self._ready(sandbox_id)
         address = (sandbox.record.ip, port)
         try:
-            return socket.create_connection(address, timeout=10).detach()
+            return cri.PortConnection(socket.create_connection(address, timeout=10).detach())
         except OSError as error:
             raise ContainerRuntimeError(
                 f"failed to connect to {address[0]}:{port}: {error.strerror or error}"

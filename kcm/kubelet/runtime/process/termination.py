@@ -10,13 +10,8 @@ from pathlib import Path
 
 from kcm.errors import ContainerConfigError
 from kcm.kubelet.files import beneath
+from kcm.kubelet.files.log_tail import FALLBACK, MOST, tail
 from kcm.kubelet.runtime.process.users import Identity
-
-MOST = 4096  # bytes of a message from the message file
-LOG_MOST = 2048  # bytes of a message from the log
-LOG_LINES = 80
-
-FALLBACK = "FallbackToLogsOnError"
 
 
 def message(
@@ -47,27 +42,3 @@ def _head(root: Path, path: str, reader: Identity) -> str:
         if not reader.reads(os.fstat(fd)):
             return ""
         return file.read(MOST).decode("utf-8", "replace")
-
-
-def tail(log: Path) -> str:
-    """Returns the text of the log's last lines, without CRI's prefixes: at most LOG_MOST bytes."""
-    try:
-        with log.open("rb") as file:
-            size = file.seek(0, os.SEEK_END)
-            # 64 KiB contain 2 KiB of text even if each line has one byte and a prefix of 40.
-            file.seek(max(size - 65536, 0))
-            ends = file.read().split(b"\n")
-    except OSError:
-        return ""
-    if size > 65536:
-        ends = ends[1:]
-    texts = [text(line) for line in ends if line]
-    return b"".join(texts[-LOG_LINES:])[-LOG_MOST:].decode("utf-8", "replace")
-
-
-def text(line: bytes) -> bytes:
-    """Returns the container's output in one line of a log."""
-    parts = line.split(b" ", 3)
-    if len(parts) < 4:
-        return b""
-    return parts[3] + (b"" if parts[2] == b"P" else b"\n")

@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from kcm.kubelet.runtime.process.termination import FALLBACK, message, tail
+from kcm.kubelet.files.log_tail import FALLBACK, tail
+from kcm.kubelet.runtime.process.termination import message
 from kcm.kubelet.runtime.process.users import Identity
 
 ROOT = Identity(0, 0)

@@ -12,6 +12,7 @@ from functools import partial
 import pytest
 
 from kcm.errors import ContainerRuntimeError
+from kcm.kubelet.cri import PortConnection
 from kcm.kubelet.server import portforward
 from kcm.kubelet.server.portforward import PortForwarding
 from kcm.kubelet.server.spdy import SpdySession
@@ -45,7 +46,7 @@ class Channel:
     async def close(self) -> None: ...
 
 
-def refuse(port: int) -> int:
+def refuse(port: int) -> PortConnection:
     raise ContainerRuntimeError("nobody listens")
 
 

@@ -51,7 +51,7 @@ class Usage:
 
     def container_status(self, container: str) -> RuntimeContainerStatus:
         config = ContainerConfig("main")
-        return RuntimeContainerStatus(container, "s", config, RuntimeContainerState.RUNNING, AT, AT)
+        return RuntimeContainerStatus(container, config, RuntimeContainerState.RUNNING, AT, AT)
 
 
 def provider(root: Path) -> tuple[StatsProvider, Usage, FakeClock]:

@@ -46,7 +46,7 @@ class World:
 
     def container(self, sandbox: str, attempt: int = 0) -> str:
         config = ContainerConfig("main", attempt=attempt, image="x", log_path="main/0.log")
-        return self.runtime.create_container(sandbox, config)
+        return self.runtime.create_container(sandbox, config, SandboxConfig("web", "default", "u"))
 
     def start_container(self, scripts: Mapping[str, str] | None = None, **spec: str) -> str:
         self.add(scripts, **spec)
