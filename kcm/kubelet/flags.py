@@ -6,6 +6,7 @@ Source: cmd/kubelet/app/options/options.go, Kubernetes 1.33.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from ipaddress import ip_address
 from pathlib import Path
 from typing import Any
 
@@ -13,8 +14,9 @@ from kcm.api.core_v1 import Taint
 from kcm.apimachinery.quantity import Quantity
 from kcm.errors import ConfigurationError
 from kcm.kubelet.eviction.thresholds import DEFAULT_HARD, EvictionConfig, parse_thresholds
+from kcm.kubelet.isolation import ClusterDNS
 from kcm.kubelet.node.reserved import parse_reserved
-from kcm.kubelet.options import KubeletOptions, require
+from kcm.kubelet.options import CRI, KubeletOptions, require
 from kcm.kubelet.shutdown.grace_periods import split_grace_period
 
 FLAGS_VARIABLE = "KCM_KUBELET_FLAGS"
@@ -42,8 +44,11 @@ def parse_flags(flags: Flags) -> KubeletOptions:
             except ValueError as error:
                 flag = name.replace("_", "-")
                 raise ConfigurationError(f"--{flag} {values[name]!r}: {error}") from None
+    if "container_runtime_endpoint" in values:
+        values.setdefault("container_runtime", CRI)
     return KubeletOptions(
         **values,
+        dns=_parse_dns(given),
         eviction=_parse_eviction(given),
         shutdown_grace_periods=split_grace_period(
             float(given.get("shutdown_grace_period", 0)),
@@ -55,6 +60,26 @@ def parse_flags(flags: Flags) -> KubeletOptions:
         ),
         adopts_orphans=True,
     )
+
+
+def _parse_dns(given: Flags) -> ClusterDNS:
+    defaults = ClusterDNS()
+    servers = tuple(_split(given.get("cluster_dns", "")))
+    for server in servers:
+        require(_is_address(server), f"--cluster-dns: {server!r} is not an address")
+    return ClusterDNS(
+        servers,
+        given.get("cluster_domain", defaults.domain),
+        Path(given.get("resolv_conf", defaults.resolv_conf)),
+    )
+
+
+def _is_address(text: str) -> bool:
+    try:
+        ip_address(text)
+    except ValueError:
+        return False
+    return True
 
 
 def _parse_eviction(given: Flags) -> EvictionConfig:

@@ -16,11 +16,15 @@ from kcm.apimachinery.quantity import ResourceList
 from kcm.errors import ConfigurationError
 from kcm.helpers.serviceaccount.tokens import DEFAULT_ISSUER
 from kcm.kubelet.eviction.thresholds import DEFAULT_HARD, EvictionConfig, parse_thresholds
+from kcm.kubelet.isolation import ClusterDNS
 from kcm.kubelet.kuberuntime.security_context import REFUSE, WARN
 from kcm.kubelet.shutdown.grace_periods import ShutdownGracePeriod
 
-PROCESS, SIMULATED = "process", "simulated"  # container runtimes
+PROCESS, SIMULATED, CRI = "process", "simulated", "cri"  # container runtimes
+CGROUPFS, SYSTEMD = "cgroupfs", "systemd"  # who makes control groups
+DEFAULT_ENDPOINT = "unix:///run/containerd/containerd.sock"
 _NAME = re.compile(r"[a-z0-9]([-a-z0-9.]*[a-z0-9])?", re.ASCII)
+_GROUP = re.compile(r"/?[A-Za-z0-9_.-]*", re.ASCII)
 _MAX_NAME = 253
 
 
@@ -66,6 +70,10 @@ class KubeletOptions:
     # --- the container runtime
     container_runtime: str = PROCESS
     stages: Path | None = None  # what pods do in the simulated runtime
+    container_runtime_endpoint: str = DEFAULT_ENDPOINT
+    cgroup_root: str = ""  # the control group of all pods; "" is one named after the root folder
+    cgroup_driver: str = CGROUPFS
+    dns: ClusterDNS = field(default_factory=ClusterDNS)
     allowed_host_paths: tuple[Path, ...] = ()
     allowed_users: tuple[tuple[int, int], ...] = ()  # inclusive ranges of ids
     allowed_groups: tuple[tuple[int, int], ...] = ()  # inclusive ranges of ids
@@ -102,8 +110,17 @@ class KubeletOptions:
         for flag in ("file_check_frequency", "http_check_frequency", "sync_frequency"):
             require(getattr(self, flag) > 0, f"--{flag.replace('_', '-')} must be more than 0")
         require(
-            self.container_runtime in (PROCESS, SIMULATED),
-            f"--container-runtime {self.container_runtime!r} is neither {PROCESS} nor {SIMULATED}",
+            self.container_runtime in (PROCESS, SIMULATED, CRI),
+            f"--container-runtime {self.container_runtime!r} is none of {PROCESS}, {CRI} and "
+            f"{SIMULATED}",
+        )
+        require(
+            self.cgroup_driver in (CGROUPFS, SYSTEMD),
+            f"--cgroup-driver {self.cgroup_driver!r} is neither {CGROUPFS} nor {SYSTEMD}",
+        )
+        require(
+            bool(_GROUP.fullmatch(self.cgroup_root)),
+            f"--cgroup-root {self.cgroup_root!r} is not the name of one group",
         )
         require(
             self.stages is None or self.container_runtime == SIMULATED,
@@ -132,6 +149,11 @@ class KubeletOptions:
     def logs_dir(self) -> Path:
         """The folder of containers' logs."""
         return self.root_dir / "logs"
+
+    @property
+    def seccomp_dir(self) -> Path:
+        """The folder of seccomp profiles that pods name."""
+        return self.root_dir / "seccomp"
 
     @property
     def runtime_dir(self) -> Path:

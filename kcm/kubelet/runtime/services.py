@@ -13,6 +13,7 @@ from typing import Protocol
 from kcm.api.core_v1 import Pod
 from kcm.clock import Clock
 from kcm.kubelet.cri import Runtime
+from kcm.kubelet.images.store import ImageStore
 from kcm.kubelet.kuberuntime.images import ImageService
 from kcm.kubelet.kuberuntime.security_context import NOTHING_CHECKED, RuntimeSecurity
 from kcm.kubelet.options import KubeletOptions
@@ -24,15 +25,18 @@ class RuntimeServices:
     """A container runtime, what runs the probes of its containers, and what it makes of security
     settings.
 
-    `image_service` is None for a runtime without images. `close` wakes the threads that wait in the
-    runtime.
+    `image_service` is None for a runtime that pulls nothing, or has an `image_store`. `close` wakes
+    the threads that wait in the runtime. `is_prepared` says that the kubelet prepares files and
+    name resolution of its containers, as CRI has it.
     """
 
     runtime: Runtime
     probe_runner: ProbeRunner
     image_service: ImageService | None = None
+    image_store: ImageStore | None = None
     close: Callable[[], None] = lambda: None
     security: RuntimeSecurity = NOTHING_CHECKED
+    is_prepared: bool = False
 
 
 class NewRuntimeServices(Protocol):

@@ -1,0 +1,74 @@
+"""The control groups of pods, below which a container runtime makes those of containers.
+
+A pod's group limits its number of processes, and what its containers may use together. The runtime
+makes the group in the hierarchies that are not limited here, and removes only groups of containers:
+empty ones of the pod are removed here, in every hierarchy.
+
+Source: pkg/kubelet/cm/pod_container_manager_linux.go, Kubernetes 1.36. Departure: there are no
+groups for the quality-of-service classes between the top and the pods.
+"""
+
+from __future__ import annotations
+
+import os
+from contextlib import suppress
+from dataclasses import replace
+from pathlib import Path
+
+from kcm import errors
+from kcm.kubelet.cri import Resources
+from kcm.kubelet.options import SYSTEMD
+from kcm.kubelet.runtime.process import cgroups, processes
+
+_ANY_PLACE = "0::/"  # groups are below the root of each hierarchy, where the runtime makes them
+
+
+class PodCgroups:
+    """Makes and removes the groups of pods. Thread-safe."""
+
+    def __init__(self, name: str, driver: str, pod_max_pids: int | None) -> None:
+        """`name` is the top group. With the driver systemd, slices are left to systemd."""
+        self._name = name
+        self._driver = driver
+        self._pids = pod_max_pids
+        self._groups = cgroups.detect(name, own=_ANY_PLACE)
+
+    @property
+    def kind(self) -> str:
+        """How limits are enforced: "cgroup-v2", "cgroup-v1" or "rlimits"."""
+        return self._groups.kind
+
+    def parent(self, uid: str) -> str:
+        """Returns the name of a pod's group for the runtime."""
+        if self._driver == SYSTEMD:
+            return f"{self._name}-pod{uid.replace('-', '_')}.slice"
+        return f"/{self._name}/pod{uid}"
+
+    def make(self, uid: str, resources: Resources) -> None:
+        """Makes a pod's group with its limits. Raises ContainerRuntimeError."""
+        if self._driver == SYSTEMD:
+            return
+        try:
+            self._groups.make(f"pod{uid}", replace(resources, pids=self._pids))
+        except OSError as error:
+            raise errors.ContainerRuntimeError(f"failed to create the pod's cgroup: {error}") from (
+                error
+            )
+
+    def remove(self, uid: str) -> None:
+        """Removes a pod's group, and the top one after the last pod. Processes in it are killed."""
+        if self._driver == SYSTEMD:
+            return
+        self._groups.remove(f"pod{uid}")
+        for point, kind, _ in cgroups.list_mounts(processes.read("/proc/self/mounts")):
+            if kind == "cgroup":
+                _remove_empty(point / self._name / f"pod{uid}")
+                with suppress(OSError):
+                    (point / self._name).rmdir()
+
+
+def _remove_empty(group: Path) -> None:
+    """Removes a group and those below it, if no process is in them."""
+    for folder, _, _ in os.walk(group, topdown=False):
+        with suppress(OSError):
+            os.rmdir(folder)

@@ -1,0 +1,70 @@
+"""Builds the container runtime of a kubelet from the endpoint of one that speaks CRI v1."""
+
+from __future__ import annotations
+
+import os
+from hashlib import sha256
+from pathlib import Path
+
+import grpc
+
+from kcm.errors import ConfigurationError
+from kcm.kubelet.options import KubeletOptions
+from kcm.kubelet.prober.probes import Prober
+from kcm.kubelet.runtime.cri.channel import CallFailed, RuntimeChannel
+from kcm.kubelet.runtime.cri.images import CRIImages
+from kcm.kubelet.runtime.cri.pod_cgroups import PodCgroups
+from kcm.kubelet.runtime.cri.runtime import CRIRuntime
+from kcm.kubelet.runtime.services import RuntimeServices
+
+_SCHEME = "unix://"
+
+
+def new_cri_services(options: KubeletOptions) -> RuntimeServices:
+    """Returns the runtime at the options' endpoint. Raises ConfigurationError if it is not there.
+
+    It makes what it runs its own by the path of the kubelet's root folder, which no other kubelet
+    uses.
+    """
+    channel = connect(options.container_runtime_endpoint)
+    owner = sha256(os.fsencode(options.root_dir.resolve())).hexdigest()[:16]
+    cgroups = PodCgroups(
+        options.cgroup_root.strip("/") or f"kcm-{owner[:8]}",
+        options.cgroup_driver,
+        options.pod_max_pids if options.pod_max_pids > 0 else None,
+    )
+    runtime = CRIRuntime(channel, owner=owner, host_ip=options.node_ip, cgroups=cgroups)
+    images = CRIImages(channel)
+    return RuntimeServices(
+        runtime, Prober(runtime), image_store=images, close=channel.close, is_prepared=True
+    )
+
+
+def connect(endpoint: str) -> RuntimeChannel:
+    """Returns a channel to a runtime that answers. Raises ConfigurationError."""
+    path = Path(endpoint.removeprefix(_SCHEME))
+    flag = f"--container-runtime-endpoint {endpoint!r}"
+    if not endpoint.startswith(_SCHEME) or not path.is_absolute():
+        raise ConfigurationError(
+            f"{flag} is not of the form unix:///run/containerd/containerd.sock"
+        )
+    if not path.is_socket():
+        raise ConfigurationError(
+            f"{flag}: there is no socket {path}; is the container runtime installed and running?"
+        )
+    channel = RuntimeChannel(endpoint)
+    try:
+        channel.call("Version", 10.0)
+    except CallFailed as error:
+        channel.close()
+        raise ConfigurationError(f"{flag}: {_explain(error)}") from error
+    return channel
+
+
+def _explain(error: CallFailed) -> str:
+    if error.code is grpc.StatusCode.UNIMPLEMENTED:
+        return (
+            "what answers there does not speak CRI v1. containerd does from version 1.6 on, unless "
+            'its configuration disables the plugin "cri", as the one of Docker\'s packages does'
+        )
+    return f"the container runtime does not answer: {error.details}"

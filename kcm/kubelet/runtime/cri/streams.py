@@ -1,0 +1,327 @@
+"""exec, attach and port-forward at the streaming server of a container runtime, by SPDY/3.1.
+
+The runtime answers Exec, Attach and PortForward with a URL that is good for one connection. SPDY is
+used although newer runtimes know WebSocket, too, because WebSocket's version 4 of the protocol,
+the only one of containerd, cannot close a command's input.
+
+Source: staging/src/k8s.io/client-go/tools/remotecommand (v2.go to v4.go) and tools/portforward,
+Kubernetes 1.36.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import socket
+import threading
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from types import TracebackType
+from typing import Any, Self
+from urllib.parse import urlsplit
+
+from kcm import errors
+from kcm.kubelet.cri import PortConnection
+from kcm.kubelet.server import spdy
+from kcm.loops import start_thread
+
+EXEC, FORWARD = "v4.channel.k8s.io", "portforward.k8s.io"
+_CHUNK = 32 * 1024  # bytes of one frame
+_MOST_OF_HEAD = 64 * 1024  # bytes of the response to the upgrade
+_MOST_OF_STATUS = 64 * 1024  # bytes of a Status
+_CONNECTING = 30.0  # seconds
+
+
+@dataclass(frozen=True)
+class StreamOptions:
+    """The streams of an exec or attach. With a terminal there is no stderr."""
+
+    stdin: bool
+    stdout: bool
+    stderr: bool
+    tty: bool
+
+
+class _Connection:
+    """An upgraded connection. `send` and `open` may be called by any thread, `receive` by one."""
+
+    def __init__(self, url: str, version: str) -> None:
+        """Connects. Raises ContainerRuntimeError."""
+        self._session = spdy.SpdySession()
+        self._lock = threading.Lock()
+        parts = urlsplit(url)
+        if parts.scheme != "http" or parts.hostname is None:
+            raise errors.ContainerRuntimeError(
+                f"the runtime's streaming server is at {parts.scheme}://{parts.netloc}, and kcm "
+                "reaches it by http:// only"
+            )
+        try:
+            address = (parts.hostname, parts.port or 80)
+            self._socket = socket.create_connection(address, _CONNECTING)
+        except OSError as error:
+            raise errors.ContainerRuntimeError(f"{parts.netloc}: {error}") from error
+        try:
+            path = f"{parts.path}?{parts.query}" if parts.query else parts.path
+            self._rest = self._upgrade(path, parts.netloc, version)
+            self._socket.settimeout(None)
+        except (OSError, errors.ContainerRuntimeError) as error:
+            self._socket.close()
+            raise errors.ContainerRuntimeError(f"{parts.netloc}: {error}") from error
+
+    def _upgrade(self, path: str, host: str, version: str) -> bytes:
+        """Upgrades the connection; returns the bytes that came after the response's head."""
+        self._socket.sendall(
+            f"POST {path} HTTP/1.1\r\nHost: {host}\r\nConnection: Upgrade\r\nUpgrade: SPDY/3.1\r\n"
+            f"X-Stream-Protocol-Version: {version}\r\nContent-Length: 0\r\n\r\n".encode()
+        )
+        received = b""
+        while b"\r\n\r\n" not in received and len(received) < _MOST_OF_HEAD:
+            data = self._socket.recv(_CHUNK)
+            if not data:
+                break
+            received += data
+        head, _, rest = received.partition(b"\r\n\r\n")
+        words = head.split(b"\r\n")[0].split(b" ", 2)
+        if len(words) < 2 or words[1] != b"101":
+            said = (rest or head)[:500].decode("utf-8", "replace").strip()
+            raise errors.ContainerRuntimeError(f"the upgrade to SPDY was refused: {said}")
+        return rest
+
+    def open(self, headers: Mapping[str, str]) -> int:
+        """Opens a stream; returns its number. Raises OSError."""
+        with self._lock:
+            stream, frame = self._session.open(headers)
+            self._socket.sendall(frame)
+        return stream
+
+    def send(self, stream: int, data: bytes, *, end: bool = False) -> None:
+        """Sends data of a stream. Raises OSError."""
+        with self._lock:
+            self._socket.sendall(self._session.data(stream, data, end=end))
+
+    def receive(self) -> Iterator[spdy.Event]:
+        """Yields events until the other side has left."""
+        data = self._rest
+        with suppress(OSError, spdy.SpdyError):
+            while True:
+                for event in self._session.receive(data):
+                    if isinstance(event, spdy.SpdyPing):
+                        with self._lock:
+                            self._socket.sendall(self._session.pong(event.number))
+                    else:
+                        yield event
+                data = self._socket.recv(2 * _CHUNK)
+                if not data:
+                    return
+
+    def close(self) -> None:
+        """Ends the connection, and with it `receive`."""
+        with suppress(OSError):
+            self._socket.shutdown(socket.SHUT_RDWR)
+        self._socket.close()
+
+
+class RemoteStream:
+    """Implements cri.Stream: pipes, between which and the connection two threads copy."""
+
+    def __init__(self, url: str, wanted: StreamOptions) -> None:
+        """Opens the streams. Raises ContainerRuntimeError."""
+        self.stdin: int | None = None
+        self.stdout: int | None = None
+        self.stderr: int | None = None
+        self._lock = threading.Lock()
+        self._over = threading.Event()
+        self._exit_code: int | None = None
+        self._fault = "the runtime has ended the stream without a status"
+        self._connection = _Connection(url, EXEC)
+        self._outputs: dict[int, int] = {}  # the write ends of pipes, by stream
+        self._input = -1  # the read end of stdin's pipe
+        self._resizing: int | None = None
+        try:
+            self._open_streams(wanted)
+        except OSError as error:
+            self.close()
+            self._close_outputs()
+            raise errors.ContainerRuntimeError(f"the runtime has left: {error}") from error
+        start_thread("kcm-cri-stream", self._receive)
+
+    def _open_streams(self, wanted: StreamOptions) -> None:
+        self._status = self._connection.open({"streamtype": "error"})
+        inputs = self._connection.open({"streamtype": "stdin"}) if wanted.stdin else None
+        if wanted.stdout:
+            self.stdout = self._open_output("stdout")
+        if wanted.stderr:
+            self.stderr = self._open_output("stderr")
+        if wanted.tty:
+            self._resizing = self._connection.open({"streamtype": "resize"})
+        if inputs is not None:
+            self._input, self.stdin = os.pipe()
+            start_thread("kcm-cri-stdin", lambda: self._send_input(inputs))
+
+    def _open_output(self, kind: str) -> int:
+        stream = self._connection.open({"streamtype": kind})
+        ours, self._outputs[stream] = os.pipe()
+        return ours
+
+    def _send_input(self, stream: int) -> None:
+        try:
+            while data := os.read(self._input, _CHUNK):
+                self._connection.send(stream, data)
+            self._connection.send(stream, b"", end=True)
+        except OSError:
+            return  # the command has ended, or the runtime has left
+        finally:
+            os.close(self._input)
+
+    def _receive(self) -> None:
+        """Copies output until the Status has come and the outputs are closed."""
+        status = b""
+        for event in self._connection.receive():
+            if isinstance(event, spdy.Data):
+                if event.stream == self._status:
+                    status = (status + event.data)[:_MOST_OF_STATUS]
+                    if event.ended:
+                        break
+                elif event.stream in self._outputs:
+                    self._write(event)
+            elif isinstance(event, spdy.StreamReset) and event.stream == self._status:
+                break
+        self._close_outputs()
+        self._read_status(status)
+        self._over.set()
+
+    def _write(self, event: spdy.Data) -> None:
+        """Writes output into its pipe. Closes the pipe at its end, or once nobody reads it."""
+        fd, data = self._outputs[event.stream], memoryview(event.data)
+        try:
+            while data:
+                data = data[os.write(fd, data) :]
+        except OSError:
+            self._close_output(event.stream)
+        else:
+            if event.ended:
+                self._close_output(event.stream)
+
+    def _close_output(self, stream: int) -> None:
+        os.close(self._outputs.pop(stream))
+
+    def _close_outputs(self) -> None:
+        for stream in list(self._outputs):
+            self._close_output(stream)
+
+    def _read_status(self, text: bytes) -> None:
+        """Takes the exit code, or why there is none, from the Status of the error stream."""
+        if not text:
+            return
+        try:
+            status: dict[str, Any] = json.loads(text)
+            causes = (status.get("details") or {}).get("causes") or []
+            codes = [cause["message"] for cause in causes if cause.get("reason") == "ExitCode"]
+            if status.get("status") == "Success":
+                self._exit_code = 0
+            elif status.get("reason") == "NonZeroExitCode" and codes:
+                self._exit_code = int(codes[0])
+            else:
+                self._fault = str(status.get("message"))
+        except (ValueError, TypeError, KeyError, AttributeError):
+            self._fault = text.decode("utf-8", "replace")
+
+    def close_stdin(self) -> None:
+        """Closes the input."""
+        with self._lock:
+            if self.stdin is not None:
+                os.close(self.stdin)
+                self.stdin = None
+
+    def resize(self, columns: int, rows: int) -> None:
+        """Sets the terminal's size."""
+        if self._resizing is not None:
+            size = json.dumps({"Width": columns, "Height": rows}).encode()
+            self._connection.send(self._resizing, size)
+
+    def wait(self, timeout: float | None = None) -> int | None:
+        """Returns the exit code; None if the command still runs after `timeout` seconds.
+
+        Raises ContainerRuntimeError if it could not be run, or the runtime has left.
+        """
+        if not self._over.wait(timeout):
+            return None
+        if self._exit_code is None:
+            raise errors.ContainerRuntimeError(self._fault)
+        return self._exit_code
+
+    def close(self) -> None:
+        """Closes everything. The runtime decides what becomes of a command that still runs."""
+        self._connection.close()
+        self.close_stdin()
+        with self._lock:
+            for fd in (self.stdout, self.stderr):
+                if fd is not None:
+                    os.close(fd)
+            self.stdout = self.stderr = None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self.close()
+
+
+def open_port(url: str, port: int) -> PortConnection:
+    """Connects to a port of a pod.
+
+    That nothing listens there is known only at the end of the connection, and then a fault. Raises
+    ContainerRuntimeError.
+    """
+    connection = _Connection(url, FORWARD)
+    headers = {"port": str(port), "requestid": "0"}
+    ours, theirs = socket.socketpair()
+    faults: list[str] = []
+    try:
+        error = connection.open({"streamtype": "error", **headers})
+        data = connection.open({"streamtype": "data", **headers})
+        connection.send(error, b"", end=True)
+    except OSError as failure:
+        for each in (connection, ours, theirs):
+            each.close()
+        raise errors.ContainerRuntimeError(f"the runtime has left: {failure}") from failure
+
+    def send() -> None:
+        with suppress(OSError):
+            while read := theirs.recv(_CHUNK):
+                connection.send(data, read)
+            connection.send(data, b"", end=True)
+
+    def receive() -> None:
+        ended: set[int] = set()
+        for event in connection.receive():
+            if isinstance(event, spdy.Data):
+                if event.stream == error and event.data:
+                    faults.append(event.data.decode("utf-8", "replace"))
+                elif event.stream == data:
+                    with suppress(OSError):
+                        theirs.sendall(event.data)
+                ended |= {event.stream} if event.ended else set()
+            elif isinstance(event, spdy.StreamReset):
+                ended.add(event.stream)
+            if {error, data} <= ended:
+                break
+        with suppress(OSError):
+            theirs.shutdown(socket.SHUT_RDWR)
+        connection.close()
+        theirs.close()
+
+    start_thread("kcm-cri-forward", receive)
+    start_thread("kcm-cri-forward", send)
+    return PortConnection(ours.detach(), lambda: _shorten("".join(faults)))
+
+
+def _shorten(fault: str) -> str:
+    """Returns a fault without the words that the kubelet itself puts before it."""
+    return fault.partition(": ")[2] if fault.startswith("error forwarding port") else fault

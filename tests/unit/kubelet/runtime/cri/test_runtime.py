@@ -1,0 +1,243 @@
+"""The adapter of CRI v1 against a server that errs, hangs and forgets on order."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import grpc
+import pytest
+
+from kcm import errors
+from kcm.kubelet import cri
+from kcm.kubelet.runtime.cri.channel import CallFailed, RuntimeChannel
+from kcm.kubelet.runtime.cri.pod_cgroups import PodCgroups
+from kcm.kubelet.runtime.cri.runtime import LOG_DIRECTORY, OWNER, CRIRuntime
+from kcm.kubelet.runtime.cri.services import connect
+from tests.unit.kubelet.runtime.cri.fake_server import Answer, serve
+
+OURS = {OWNER: "me"}
+POD = {"name": "web", "namespace": "shop", "uid": "u1", "attempt": 1}
+
+
+class NoCgroups(PodCgroups):
+    """Groups that exist in the runtime only."""
+
+    def __init__(self) -> None:
+        self.removed: list[str] = []
+
+    @property
+    def kind(self) -> str:
+        return "cgroup-v2"
+
+    def parent(self, uid: str) -> str:
+        return f"/kcm/pod{uid}"
+
+    def make(self, uid: str, resources: cri.Resources) -> None: ...
+
+    def remove(self, uid: str) -> None:
+        self.removed.append(uid)
+
+
+def runtime_at(channel: RuntimeChannel) -> CRIRuntime:
+    return CRIRuntime(channel, owner="me", host_ip="10.0.0.1", cgroups=NoCgroups())
+
+
+def fail(code: grpc.StatusCode, details: str = "") -> Answer:
+    def answer(_: Any, context: grpc.ServicerContext) -> None:
+        context.abort(code, details)
+
+    return answer
+
+
+def give(**fields: Any) -> Answer:
+    return lambda *_: fields
+
+
+def sandbox(state: str = "SANDBOX_READY", **fields: Any) -> Mapping[str, Any]:
+    return {"id": "s1", "metadata": POD, "state": state, "labels": OURS, **fields}
+
+
+def test_errors_have_gos_words_and_their_own_types(tmp_path: Path) -> None:
+    gone = fail(grpc.StatusCode.NOT_FOUND, 'an error occurred when try to find container "c1"')
+    answers = {
+        "ContainerStatus": gone,
+        "StopContainer": gone,
+        "RemovePodSandbox": fail(grpc.StatusCode.UNKNOWN, "still busy"),
+        "StopPodSandbox": give(),
+        "ListPodSandbox": give(),
+        "ListContainers": give(),
+        "ExecSync": fail(grpc.StatusCode.DEADLINE_EXCEEDED, "timeout 1s exceeded"),
+    }
+    with serve(tmp_path, answers) as channel:
+        runtime = runtime_at(channel)
+        with pytest.raises(errors.ContainerNotFound, match="code = NotFound desc = an error"):
+            runtime.container_status("c1")
+        runtime.stop_container("c1", 0)
+        runtime.remove_container("c1")
+        with pytest.raises(CallFailed, match="rpc error: code = Unknown desc = still busy"):
+            runtime.remove_pod_sandbox("s1")
+        with pytest.raises(errors.ExecTimeout):
+            runtime.exec_sync("c1", ["true"], 1)
+        with pytest.raises(errors.ContainerRuntimeError, match="code = Unimplemented"):
+            runtime.reopen_container_log("c1")
+
+
+def test_a_runtime_that_hangs_ends_a_call_at_its_deadline(tmp_path: Path) -> None:
+    goes_on = threading.Event()
+
+    def hang(*_: Any) -> None:
+        goes_on.wait()
+
+    with serve(tmp_path, {"Version": hang}) as channel:
+        with pytest.raises(CallFailed) as caught:
+            channel.call("Version", 0.2)
+        assert caught.value.code is grpc.StatusCode.DEADLINE_EXCEEDED
+        goes_on.set()
+
+
+def test_only_what_this_kubelet_has_made_is_asked_for(tmp_path: Path) -> None:
+    asked: list[Mapping[str, str]] = []
+
+    def list_(request: Any, _: grpc.ServicerContext) -> Mapping[str, Any]:
+        asked.append(dict(request.filter.label_selector))
+        return {}
+
+    with serve(tmp_path, {"ListPodSandbox": list_, "ListContainers": list_}) as channel:
+        runtime = runtime_at(channel)
+        assert (runtime.list_pod_sandboxes(), runtime.list_containers()) == ([], [])
+    assert asked == [OURS, OURS]
+
+
+def test_the_address_of_a_ready_sandbox_is_asked_for_once_it_has_one(tmp_path: Path) -> None:
+    addresses = ["", "10.1.0.2"]
+    state = ["SANDBOX_READY"]
+
+    def describe(*_: Any) -> Mapping[str, Any]:
+        return {"status": {"network": {"ip": addresses.pop(0)}}}
+
+    def list_(*_: Any) -> Mapping[str, Any]:
+        return {"items": [sandbox(state[0])]}
+
+    with serve(tmp_path, {"ListPodSandbox": list_, "PodSandboxStatus": describe}) as channel:
+        runtime = runtime_at(channel)
+        seen = [runtime.list_pod_sandboxes()[0].ip for _ in range(3)]
+        assert seen == ["", "10.1.0.2", "10.1.0.2"]
+        state[0] = "SANDBOX_NOTREADY"
+        (listed,) = runtime.list_pod_sandboxes()
+    assert (listed.ip, listed.state) == ("", cri.SandboxState.NOT_READY)
+
+
+def test_a_sandbox_in_the_nodes_network_has_the_nodes_address(tmp_path: Path) -> None:
+    status = {"linux": {"namespaces": {"options": {"network": "NODE"}}}}
+    answers = {
+        "ListPodSandbox": give(items=[sandbox()]),
+        "PodSandboxStatus": give(status=status),
+    }
+    with serve(tmp_path, answers) as channel:
+        (listed,) = runtime_at(channel).list_pod_sandboxes()
+    assert (listed.ip, listed.config.host_network) == ("10.0.0.1", True)
+    assert (listed.config.uid, listed.config.attempt) == ("u1", 1)
+
+
+def test_a_sandbox_that_goes_while_it_is_looked_at_is_left_out(tmp_path: Path) -> None:
+    answers = {
+        "ListPodSandbox": give(items=[sandbox()]),
+        "PodSandboxStatus": fail(grpc.StatusCode.NOT_FOUND),
+    }
+    with serve(tmp_path, answers) as channel:
+        assert runtime_at(channel).list_pod_sandboxes() == []
+
+
+def test_a_container_is_made_with_the_whole_configuration_of_its_sandbox(tmp_path: Path) -> None:
+    requests: list[Any] = []
+
+    def create(request: Any, _: grpc.ServicerContext) -> Mapping[str, Any]:
+        requests.append(request)
+        return {"container_id": "c1"}
+
+    pod = cri.SandboxConfig("web", "shop", "u1", log_directory=str(tmp_path / "logs"))
+    wanted = cri.Resources(memory_bytes=5, cpu_quota=2000)
+    config = cri.ContainerConfig("main", log_path="main/0.log", resources=wanted)
+    with serve(tmp_path, {"CreateContainer": create}) as channel:
+        assert runtime_at(channel).create_container("s1", config, pod) == "c1"
+    sent = requests[0].sandbox_config
+    assert sent.metadata.uid == "u1"
+    assert sent.linux.cgroup_parent == "/kcm/podu1"
+    assert dict(sent.labels) == OURS
+    assert (tmp_path / "logs" / "main").is_dir()
+    annotations = dict(requests[0].config.annotations)
+    status = {"id": "c1", "annotations": annotations, "metadata": {"name": "main"}}
+    answers = {"ContainerStatus": give(status=status), "UpdateContainerResources": give()}
+    with serve(tmp_path, answers) as channel:
+        runtime = runtime_at(channel)
+        assert runtime.container_status("c1").config.resources == wanted
+        more = cri.Resources(memory_bytes=7)
+        runtime.update_container_resources("c1", more)
+        assert runtime.container_status("c1").config.resources == more
+
+
+def test_the_group_of_a_pod_goes_with_its_last_sandbox(tmp_path: Path) -> None:
+    logs = tmp_path / "logs"
+    logs.mkdir()
+    annotated = {"annotations": {LOG_DIRECTORY: str(logs)}}
+    listed = [{**sandbox(), **annotated}, {**sandbox(), **annotated, "id": "s2"}]
+    answers: dict[str, Answer] = {
+        "ListPodSandbox": lambda *_: {"items": listed},
+        "ListContainers": give(),
+        "StopPodSandbox": give(),
+        "RemovePodSandbox": give(),
+    }
+    with serve(tmp_path, answers) as channel:
+        groups = NoCgroups()
+        runtime = CRIRuntime(channel, owner="me", host_ip="", cgroups=groups)
+        runtime.remove_pod_sandbox("s1")
+        assert groups.removed == []
+        del listed[0]
+        runtime.remove_pod_sandbox("s2")
+    assert groups.removed == ["u1"]
+    assert not logs.exists()
+
+
+@pytest.mark.parametrize(
+    ("conditions", "ready", "words"),
+    [
+        ([("RuntimeReady", True), ("NetworkReady", True)], True, ""),
+        ([("RuntimeReady", True), ("NetworkReady", False)], True, "NetworkReady=false reason:why"),
+        ([("RuntimeReady", False), ("NetworkReady", True)], False, "RuntimeReady=false reason:why"),
+        ([], False, "RuntimeReady condition is not set"),
+    ],
+)
+def test_a_runtime_says_why_it_is_not_ready(
+    tmp_path: Path, conditions: list[tuple[str, bool]], ready: bool, words: str
+) -> None:
+    listed = [{"type": name, "status": good, "reason": "why"} for name, good in conditions]
+    with serve(tmp_path, {"Status": give(status={"conditions": listed})}) as channel:
+        status = runtime_at(channel).status()
+    assert status.ready is ready
+    assert words in status.message + status.network_fault
+    assert status.limits == "cgroup-v2"
+
+
+@pytest.mark.parametrize(
+    ("endpoint", "words"),
+    [
+        ("tcp://127.0.0.1:1", "is not of the form unix:///run/containerd/containerd.sock"),
+        ("unix://relative.sock", "is not of the form"),
+        ("unix:///no/such.sock", "there is no socket /no/such.sock; is the container runtime"),
+    ],
+)
+def test_an_endpoint_that_cannot_be_is_a_sentence(endpoint: str, words: str) -> None:
+    with pytest.raises(errors.ConfigurationError) as caught:
+        connect(endpoint)
+    assert words in caught.value.message
+
+
+def test_a_server_without_cri_is_a_sentence(tmp_path: Path) -> None:
+    with (
+        serve(tmp_path, {}) as channel,
+        pytest.raises(errors.ConfigurationError, match="does not speak CRI v1"),
+    ):
+        connect(channel.endpoint)
