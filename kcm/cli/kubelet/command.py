@@ -118,10 +118,29 @@ def _graces(
               help="The size at which a container's log is rotated.")  # fmt: skip
 @click.option("--container-log-max-files", type=click.IntRange(2), default=5, show_default=True,
               help="Log files that are kept of each container.")  # fmt: skip
-@click.option("--container-runtime", type=click.Choice(["process", "simulated"]),
-              default="process", show_default=True,
-              help="How containers run: as processes of this machine, or as timers that a pod's "
-              "annotations control; kcm nodes stages explains the annotations.")  # fmt: skip
+@click.option("--container-runtime", type=click.Choice(["process", "cri", "simulated"]),
+              default=None,
+              help="How containers run: as processes of this machine; in a container runtime that "
+              "speaks CRI v1, as containerd and CRI-O do; or as timers that a pod's annotations "
+              "control, which kcm nodes stages explains. Default: process, or cri with "
+              "--container-runtime-endpoint.")  # fmt: skip
+@click.option("--container-runtime-endpoint", metavar="unix://PATH", default=None,
+              help="Where the container runtime listens, for --container-runtime cri. Needs root, "
+              "and kcm[cri]. Default: unix:///run/containerd/containerd.sock.")  # fmt: skip
+@click.option("--cgroup-root", metavar="NAME", default=None,
+              help="The control group below which pods of a container runtime have theirs, in each "
+              "hierarchy. Default: one named after the root folder.")  # fmt: skip
+@click.option("--cgroup-driver", type=click.Choice(["cgroupfs", "systemd"]), default=None,
+              help="Who makes control groups, as the container runtime is configured. Default: "
+              "cgroupfs.")  # fmt: skip
+@click.option("--cluster-dns", metavar="IP,IP", default=None,
+              help="The cluster's name servers, for pods of a container runtime whose dnsPolicy is "
+              "ClusterFirst. Without it, they have those of this machine.")  # fmt: skip
+@click.option("--cluster-domain", default="cluster.local", show_default=True,
+              help="The domain of the cluster's names.")  # fmt: skip
+@click.option("--resolv-conf", type=click.Path(), default="/etc/resolv.conf", show_default=True,
+              help="This machine's name servers, for pods whose dnsPolicy is Default."
+              )  # fmt: skip
 @click.option("--stages", type=click.Path(), default=None,
               help="A stages file for simulated containers.")  # fmt: skip
 @click.option("--end-containers/--keep-containers", default=False, show_default=True,
@@ -208,16 +227,19 @@ def kubelet(
     concurrency: int,
     **flags: Any,
 ) -> None:
-    """Make this machine a node: pods that are bound to it run here as processes.
+    """Make this machine a node: pods that are bound to it run here.
 
-    There are no images. A pod's command and args run as this user, with the
-    programs of this machine: users who may create pods can run programs here.
+    They run as processes, without images: a pod's command and args run as this
+    user, with the programs of this machine, so users who may create pods can
+    run programs here. With --container-runtime-endpoint they run as containers
+    of containerd or CRI-O, with images and a network of their own.
 
     \b
     Examples:
       kcm kubelet --node-name worker-1
       kcm kubelet --node-name gpu-1 --node-labels gpu=yes --register-with-taints gpu=yes:NoSchedule
       kcm kubelet --pod-manifest-path /etc/kcm/manifests      pods from files
+      kcm kubelet --container-runtime-endpoint unix:///run/containerd/containerd.sock
       kcm kubelet --kubeconfig ~/.kube/config --node-ip 10.0.0.7
       kcm kubelet --bootstrap-kubeconfig join.kubeconfig      see kcm token create
 

@@ -33,7 +33,10 @@ def banner(settings: Settings, options: UpOptions, server: str, flower_password:
         rows.append(("Nodes", f"{count}: {_command(settings)} nodes --help"))
     if options.real_node:
         title = "" if options.nodes else "Nodes"
-        words = f"1 real node, {options.real_node.name}: for pods that tolerate {PROCESS}"
+        pods = "runs containers"
+        if not options.real_node.endpoint:
+            pods = f"for pods that tolerate {PROCESS}"
+        words = f"1 real node, {options.real_node.name}: {pods}"
         rows.append((title, words))
     rows.append(("Logs", f"{settings.state_dir / 'log'}{os.sep}"))
     lines = [f"  {title:<8} {text}" for title, text in rows]

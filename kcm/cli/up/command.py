@@ -20,6 +20,8 @@ from kcm.cli.up.children import Child
 from kcm.cli.up.folder import StateFolder
 from kcm.cli.up.identity import with_identity
 from kcm.cli.up.plan import (
+    CRI,
+    ENDPOINT_FLAG,
     HEALTH_ENV,
     AccessOptions,
     UpOptions,
@@ -106,6 +108,21 @@ _DISPATCHED = "pods"  # the kind by whose dispatch lease a running manager is re
     "processes of this user, and are killed at Ctrl-C.",
 )
 @click.option(
+    "--runtime",
+    type=click.Choice(("process", CRI)),
+    default="process",
+    show_default=True,
+    help="What that node runs: processes, or containers of a runtime that speaks CRI v1, as "
+    "containerd does. Containers need root and kcm[cri], and their node has no taint.",
+)
+@click.option(
+    ENDPOINT_FLAG,
+    default="unix:///run/containerd/containerd.sock",
+    metavar="unix://PATH",
+    show_default=True,
+    help="Where that runtime listens.",
+)
+@click.option(
     "--local-storage-class/--no-local-storage-class",
     default=True,
     show_default=True,
@@ -149,6 +166,8 @@ def up(
     admission_control_config_file: Path | None,
     nodes_count: int,
     kubelet: bool,
+    runtime: str,
+    container_runtime_endpoint: str,
     local_storage_class: bool,
     nodes_stages: Path | None,
     demo: bool,
@@ -173,6 +192,7 @@ def up(
       kcm up --redis-port 6379 --flower-port 5556
       kcm up --token-auth-file users.csv
       kcm up --nodes 30 --demo
+      kcm up --runtime cri --nodes 0
       kcm up -- --terminated-pod-gc-threshold=100 --controllers='*,-podgc'
     """
     access = AccessOptions(
@@ -189,7 +209,8 @@ def up(
         access=access, local_storage_class=local_storage_class)  # fmt: skip
     options = with_nodes(options, nodes_count, nodes_stages, short_times=demo)
     if kubelet:
-        options = with_real_node(options, short_times=demo)
+        endpoint = container_runtime_endpoint if runtime == CRI else ""
+        options = with_real_node(options, endpoint=endpoint, short_times=demo)
     given = demonstration.manager_flags(manager_flags) if demo else list(manager_flags)
     if given:
         options = options.with_manager_flags(given)

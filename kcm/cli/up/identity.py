@@ -53,8 +53,13 @@ def with_identity(options: UpOptions, settings: Settings) -> UpOptions:
 
 
 def _node_flags(key: Path, options: UpOptions) -> tuple[str, ...]:
-    """Returns the kubelet's flags by which pods get tokens and find the API server."""
+    """Returns the kubelet's flags by which pods get tokens and find the API server.
+
+    Containers have a network of their own, so they find it only by a name of this machine.
+    """
+    has_containers = options.real_node is not None and bool(options.real_node.endpoint)
+    host = next(iter(options.access.hosts), API_HOST) if has_containers else API_HOST
     return (
         f"--service-account-signing-key-file={key}",
-        f"--pod-api-server={API_HOST}:{options.api_port}",
+        f"--pod-api-server={host}:{options.api_port}",
     )

@@ -29,7 +29,10 @@ REDIS_STAGE = 1  # stopped after everything that needs it
 FLOWER_USER = "kcm"
 CLOUD, CLOUD_ENV = "sim", "KCM_CLOUD_PROVIDER"  # the manager's flag --cloud-provider
 HEALTH_ENV = "KCM_SECURE_PORT"  # the manager's flag --secure-port
-PROCESS = "kcm.dev/process"  # the label and the taint of the real node
+PROCESS = "kcm.dev/process"  # the label and the taint of a real node that runs processes
+CONTAINERS = "kcm.dev/containers"  # the label of one that runs containers
+CRI = "cri"  # the value of --runtime for containers
+ENDPOINT_FLAG = "--container-runtime-endpoint"
 DEMO_GRACE = 10  # the grace period of nodes with --demo, in seconds
 # A lease is renewed every quarter of its duration, well within the grace period.
 DEMO_NODE_FLAGS = (
@@ -94,6 +97,7 @@ class RealNode:
     name: str
     flags: tuple[str, ...] = ()  # more flags of `kcm kubelet`
     api_flags: tuple[str, ...] = ()  # its flags about the API server
+    endpoint: str = ""  # of the container runtime; "" for processes
 
     def root(self, settings: Settings) -> Path:
         """Returns the root folder of the node's kubelet."""
@@ -102,14 +106,19 @@ class RealNode:
     def arguments(self, settings: Settings) -> list[str]:
         """Returns the arguments of `kcm kubelet`.
 
-        The taint keeps off pods that are meant for simulated nodes. There is no threshold for disk
-        space, as in kind, since developers' disks are often nearly full.
+        A taint keeps pods that are meant for containers off a node of processes. There is no
+        threshold for disk space, as in kind, since developers' disks are often nearly full.
         """
+        kind = [
+            f"--node-labels={PROCESS}=true",
+            f"--register-with-taints={PROCESS}=true:NoSchedule",
+        ]
+        if self.endpoint:
+            kind = [f"--node-labels={CONTAINERS}=true", f"{ENDPOINT_FLAG}={self.endpoint}"]
         return [
             f"--node-name={self.name}",
             f"--root-dir={self.root(settings)}",
-            f"--node-labels={PROCESS}=true",
-            f"--register-with-taints={PROCESS}=true:NoSchedule",
+            *kind,
             "--eviction-hard=memory.available<100Mi",
             "--port=0",
             "--end-containers",
@@ -161,10 +170,14 @@ def with_nodes(
     return replace(options, nodes=count, node_flags=tuple(flags))
 
 
-def with_real_node(options: UpOptions, *, short_times: bool) -> UpOptions:
-    """Returns the options with this machine as a node, named after the machine."""
+def with_real_node(options: UpOptions, *, endpoint: str, short_times: bool) -> UpOptions:
+    """Returns the options with this machine as a node, named after the machine.
+
+    `endpoint` is that of the container runtime, "" for processes.
+    """
     flags = (DEMO_NODE_FLAGS[0],) if short_times else ()
-    return replace(options, real_node=RealNode(machine_name(socket.gethostname()), flags))
+    node = RealNode(machine_name(socket.gethostname()), flags, endpoint=endpoint)
+    return replace(options, real_node=node)
 
 
 def machine_name(host: str) -> str:

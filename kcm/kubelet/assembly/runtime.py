@@ -8,13 +8,16 @@ from dataclasses import dataclass
 from kcm.errors import ConfigurationError
 from kcm.helpers.backoff import Backoff, BackoffPolicy
 from kcm.kubelet.assembly.records import Dependencies, KubeletRecords, build_locator
+from kcm.kubelet.containers.dns import PodDNS
+from kcm.kubelet.images.store import ImageUser
 from kcm.kubelet.kuberuntime.actions import ContainerHealth
-from kcm.kubelet.kuberuntime.images import ImageManager
+from kcm.kubelet.kuberuntime.images import ImageManager, NodeImages, StoredImages
 from kcm.kubelet.kuberuntime.manager import RuntimeManager
+from kcm.kubelet.kuberuntime.preparation import ContainerPreparation
 from kcm.kubelet.kuberuntime.security_context import RuntimeSecurity
 from kcm.kubelet.loop import syncloop
 from kcm.kubelet.loop.pleg import CHANNEL_CAPACITY, GenericPLEG, RuntimeState
-from kcm.kubelet.options import PROCESS, KubeletOptions
+from kcm.kubelet.options import CRI, PROCESS, KubeletOptions
 from kcm.kubelet.pod_workers.pod_workers import PodWorkers
 from kcm.kubelet.pod_workers.syncer import Syncer
 from kcm.kubelet.pod_workers.terminator import Terminator
@@ -43,7 +46,7 @@ def build_runtime(
     options: KubeletOptions, dependencies: Dependencies, records: KubeletRecords
 ) -> RuntimeComponents:
     """Builds the container runtime and its probes, manager and PLEG. Raises ConfigurationError."""
-    runtimes = {PROCESS: new_process_services, **dependencies.runtimes}
+    runtimes = {PROCESS: new_process_services, CRI: load_cri_services, **dependencies.runtimes}
     if options.container_runtime not in runtimes:
         names = " or ".join(sorted(runtimes))
         raise ConfigurationError(
@@ -89,9 +92,19 @@ def _build_runtime_manager(
     services: RuntimeServices,
     probes: ProbeManager,
 ) -> RuntimeManager:
+    service, store = services.image_service, services.image_store
+    if service is None and store is not None:
+        service = StoredImages(store, records.lookups)
     images = None
-    if services.image_service is not None:
-        images = ImageManager(services.image_service, records.recorder, records.clock)
+    if service is not None:
+        manager = ImageManager(service, records.recorder, records.clock)
+        images = NodeImages(manager, store)
+    preparation = None
+    if services.is_prepared:
+        dns = PodDNS(options.dns, records.recorder)
+        preparation = ContainerPreparation(
+            records.volumes.folder, dns, cluster_domain=options.dns.domain
+        )
     policy = BackoffPolicy(options.crash_loop_initial, options.crash_loop_longest)
     return RuntimeManager(
         services.runtime,
@@ -105,7 +118,23 @@ def _build_runtime_manager(
         backoff=Backoff(records.clock, policy),
         images=images,
         security=services.security,
+        preparation=preparation,
+        seccomp_dir=options.seccomp_dir,
     )
+
+
+def load_cri_services(options: KubeletOptions, *_: object, **__: object) -> RuntimeServices:
+    """Returns the container runtime at an endpoint. Raises ConfigurationError."""
+    try:
+        # Other kubelets need neither grpcio nor the time that it takes to import.
+        from kcm.kubelet.runtime.cri.services import new_cri_services  # noqa: PLC0415
+    except ModuleNotFoundError as error:
+        if error.name != "grpc":
+            raise
+        raise ConfigurationError(
+            "--container-runtime cri needs grpcio: pip install 'kcm[cri]'"
+        ) from error
+    return new_cri_services(options)
 
 
 # --- Builds the process runtime, with its prober.
@@ -114,7 +143,7 @@ def _build_runtime_manager(
 def new_process_services(options: KubeletOptions, *_: object, **__: object) -> RuntimeServices:
     """Returns the process runtime with its prober. It needs nothing but the options."""
     runtime = new_process_runtime(options)
-    security = RuntimeSecurity(os.geteuid(), options.unenforced_security)
+    security = RuntimeSecurity(ImageUser(os.geteuid()), options.unenforced_security)
     return RuntimeServices(runtime, Prober(runtime), security=security)
 
 

@@ -7,6 +7,7 @@ quota in pkg/kubelet/cm/helpers_linux.go, Kubernetes 1.33.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from kcm.api.core_v1 import Container, EphemeralContainer, Pod
@@ -21,7 +22,9 @@ from kcm.kubelet.cri import (
     SandboxConfig,
 )
 from kcm.kubelet.environment.expansion import expand_all
+from kcm.kubelet.images.store import ImageUser
 from kcm.kubelet.kuberuntime import labels
+from kcm.kubelet.kuberuntime.isolation import build_container_isolation, build_sandbox_isolation
 from kcm.kubelet.kuberuntime.security_context import (
     determine_effective_security_context,
     verify_run_as_non_root,
@@ -39,6 +42,19 @@ def log_directory(logs: Path, pod: Pod) -> Path:
     return logs / f"{pod.namespace}_{pod.name}_{pod.uid}"
 
 
+def name_host(pod: Pod) -> str:
+    """Returns the host name of a pod, without its domain."""
+    name = pod.spec.hostname_override or pod.spec.hostname or pod.name or ""
+    return name[:63].rstrip("-.")
+
+
+def name_domain(pod: Pod, cluster_domain: str) -> str:
+    """Returns the domain of a pod that has a subdomain, else ""."""
+    if not pod.spec.subdomain or pod.spec.hostname_override:
+        return ""
+    return f"{pod.spec.subdomain}.{pod.namespace}.svc.{cluster_domain}"
+
+
 def build_sandbox_config(pod: Pod, attempt: int, logs: Path) -> SandboxConfig:
     """Returns the configuration of a pod's sandbox. `logs` is the folder of all pods' logs."""
     return SandboxConfig(
@@ -46,12 +62,13 @@ def build_sandbox_config(pod: Pod, attempt: int, logs: Path) -> SandboxConfig:
         namespace=pod.namespace or "",
         uid=pod.uid or "",
         attempt=attempt,
-        hostname=pod.spec.hostname_override or pod.spec.hostname or (pod.name or "")[:63],
+        hostname=name_host(pod),
         log_directory=str(log_directory(logs, pod)),
         labels=labels.pod_labels(pod),
         annotations=dict(pod.annotations),
         host_network=bool(pod.spec.host_network),
         port_mappings=host_port_mappings(pod),
+        isolation=build_sandbox_isolation(pod),
     )
 
 
@@ -66,6 +83,23 @@ def host_port_mappings(pod: Pod) -> list[PortMapping]:
     ]
 
 
+@dataclass(frozen=True, kw_only=True)
+class ContainerContext:
+    """What a container's configuration depends on besides its pod.
+
+    `memory_capacity` is the node's memory in bytes. `user` is that of a container whose pod names
+    none. `has_images` says that a container without a command runs its image's. `seccomp_dir` is
+    the node's folder of seccomp profiles. `target_id` is the container whose processes an ephemeral
+    one sees.
+    """
+
+    memory_capacity: int = 0
+    user: ImageUser = field(default_factory=ImageUser)
+    has_images: bool = False
+    seccomp_dir: Path = Path("/var/lib/kubelet/seccomp")
+    target_id: str = ""
+
+
 def build_container_config(
     pod: Pod,
     container: Container,
@@ -73,24 +107,22 @@ def build_container_config(
     environment: Mapping[str, str],
     mounts: Sequence[Mount],
     *,
-    memory_capacity: int,
-    default_user: int | None = None,
+    context: ContainerContext,
 ) -> ContainerConfig:
     """Returns the configuration of a container.
 
-    `memory_capacity` is the node's memory in bytes. `default_user` is the user of a container whose
-    pod names none, None if that is unknown. Raises ContainerConfigError if the user is root and
-    runAsNonRoot forbids that.
+    Raises ContainerConfigError if the user is root and runAsNonRoot forbids that, and for a
+    security profile without a name.
     """
     security = determine_effective_security_context(pod, container)
-    verify_run_as_non_root(pod, container, default_user)
+    verify_run_as_non_root(pod, container, context.user)
     pod_context = pod.spec.security_context
     capabilities = security.capabilities or Capabilities()
     return ContainerConfig(
         name=container.name,
         attempt=restarts,
         image=container.image or "",
-        command=expand_all(_command(container), environment),
+        command=expand_all(_command(container, context), environment),
         args=expand_all(container.args or (), environment),
         working_dir=container.working_dir or "",
         env=list(environment.items()),
@@ -99,7 +131,7 @@ def build_container_config(
         stdin=bool(container.stdin),
         stdin_once=bool(container.stdin_once),
         tty=bool(container.tty),
-        resources=build_resources(pod, container, memory_capacity),
+        resources=build_resources(pod, container, context.memory_capacity),
         run_as_user=security.run_as_user,
         run_as_group=security.run_as_group,
         supplemental_groups=list((pod_context and pod_context.supplemental_groups) or ()),
@@ -107,6 +139,9 @@ def build_container_config(
         add_capabilities=capabilities.add or (),
         drop_capabilities=capabilities.drop or (),
         no_new_privileges=security.allow_privilege_escalation is False,
+        isolation=build_container_isolation(
+            pod, container, seccomp_dir=context.seccomp_dir, target_id=context.target_id
+        ),
         termination_message_path=container.termination_message_path or "/dev/termination-log",
         termination_message_policy=container.termination_message_policy or "File",
         labels=labels.container_labels(pod, container),
@@ -114,11 +149,12 @@ def build_container_config(
     )
 
 
-def _command(container: Container) -> Sequence[str]:
-    """Returns the command. An ephemeral container without one runs a shell, as the images with
-    which pods are debugged do.
+def _command(container: Container, context: ContainerContext) -> Sequence[str]:
+    """Returns the command. Without images, an ephemeral container without one runs a shell, as the
+    images with which pods are debugged do.
     """
-    if isinstance(container, EphemeralContainer) and not (container.command or container.args):
+    is_ephemeral = isinstance(container, EphemeralContainer)
+    if is_ephemeral and not (container.command or container.args or context.has_images):
         return _SHELL
     return container.command or ()
 

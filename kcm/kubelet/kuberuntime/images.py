@@ -5,6 +5,7 @@ Source: EnsureImageExists in pkg/kubelet/images/image_manager.go, Kubernetes 1.3
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Protocol
 
 from kcm import errors
@@ -12,8 +13,12 @@ from kcm.api.core_v1 import Container, Pod
 from kcm.apimachinery.durations import format_seconds
 from kcm.clock import Clock
 from kcm.helpers.backoff import Backoff
+from kcm.kubelet.environment.variables import Lookups
+from kcm.kubelet.images.credentials import find_credentials
+from kcm.kubelet.images.store import Credentials, ImageStore
 from kcm.kubelet.kuberuntime import messages
 from kcm.kubelet.kuberuntime.results import (
+    IMAGE_INSPECT_ERROR,
     IMAGE_NEVER_PULL,
     IMAGE_PULL_ERROR,
     StartResult,
@@ -34,6 +39,30 @@ class ImageService(Protocol):
         ...
 
 
+class StoredImages:
+    """Implements ImageService with the images of a container runtime. Thread-safe."""
+
+    def __init__(self, store: ImageStore, lookups: Lookups) -> None:
+        """`lookups` has the Secrets with which images are pulled."""
+        self._store = store
+        self._lookups = lookups
+
+    def has_image(self, pod: Pod, container: Container) -> bool:
+        return self._store.find(container.image or "") is not None
+
+    def pull_image(self, pod: Pod, container: Container) -> int:
+        image = container.image or ""
+        credentials = find_credentials(pod, image, self._lookups)
+        failure = errors.ImagePullFailed()
+        attempts: list[Credentials | None] = [*credentials] or [None]
+        for attempt in attempts:
+            try:
+                return self._store.pull(image, attempt).size
+            except errors.ImagePullFailed as error:
+                failure = error
+        raise failure
+
+
 class ImageManager:
     """Pulls images according to the pull policy, with back-off after failures. Thread-safe."""
 
@@ -47,7 +76,14 @@ class ImageManager:
     def ensure_image(self, pod: Pod, container: Container) -> StartResult | None:
         """Makes the image available. Returns None once it is on this node, else why it is not."""
         image = container.image or ""
-        present = self._service.has_image(pod, container)
+        try:
+            present = self._service.has_image(pod, container)
+        except errors.ContainerRuntimeError as error:
+            text = messages.build_inspect_failed(image, error.message)
+            self._record(pod, container, "Warning", "InspectFailed", text)
+            return self._record_failure(
+                pod, container, StartResult(container.name, IMAGE_INSPECT_ERROR, text)
+            )
         if present and container.image_pull_policy != "Always":
             self._record(pod, container, "Normal", "Pulled", messages.build_image_present(image))
             return None
@@ -89,3 +125,15 @@ class ImageManager:
         self, pod: Pod, container: Container, event_type: EventType, reason: str, text: str
     ) -> None:
         self._recorder.record_pod_event(pod, event_type, reason, text, container.name)
+
+
+@dataclass(frozen=True)
+class NodeImages:
+    """The manager that pulls images, and the images themselves if there really are some."""
+
+    manager: ImageManager
+    store: ImageStore | None = None
+
+    def ensure(self, pod: Pod, container: Container) -> StartResult | None:
+        """See `ImageManager.ensure_image`."""
+        return self.manager.ensure_image(pod, container)

@@ -21,6 +21,8 @@ RESTART_COUNT = "io.kubernetes.container.restartCount"
 POD_GRACE = "io.kubernetes.pod.terminationGracePeriod"
 PRE_STOP = "io.kubernetes.container.preStopHandler"
 PORTS = "io.kubernetes.container.ports"
+MESSAGE_PATH = "io.kubernetes.container.terminationMessagePath"
+MESSAGE_POLICY = "io.kubernetes.container.terminationMessagePolicy"
 
 
 def pod_labels(pod: Pod) -> dict[str, str]:
@@ -44,8 +46,15 @@ def container_labels(pod: Pod, container: Container) -> dict[str, str]:
 
 
 def container_annotations(pod: Pod, container: Container, restarts: int) -> dict[str, str]:
-    """Returns what is needed to kill the container when its pod is unknown, and its hash."""
-    annotations = {CONTAINER_HASH: hash_of(container), RESTART_COUNT: str(restarts)}
+    """Returns what is needed to kill the container when its pod is unknown, to read its
+    termination message, and its hash.
+    """
+    annotations = {
+        CONTAINER_HASH: hash_of(container),
+        RESTART_COUNT: str(restarts),
+        MESSAGE_PATH: container.termination_message_path or "",
+        MESSAGE_POLICY: container.termination_message_policy or "",
+    }
     grace = pod.spec.termination_grace_period_seconds
     if grace is not None:
         annotations[POD_GRACE] = str(grace)

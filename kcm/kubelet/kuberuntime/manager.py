@@ -6,6 +6,7 @@ Source: pkg/kubelet/kuberuntime/kuberuntime_manager.go, Kubernetes 1.33.
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import structlog
@@ -24,8 +25,9 @@ from kcm.kubelet.kuberuntime.actions import (
     compute_pod_actions,
 )
 from kcm.kubelet.kuberuntime.configs import build_sandbox_config
-from kcm.kubelet.kuberuntime.images import ImageManager
+from kcm.kubelet.kuberuntime.images import NodeImages
 from kcm.kubelet.kuberuntime.killing import ContainerKiller, ContainerTermination
+from kcm.kubelet.kuberuntime.preparation import ContainerPreparation
 from kcm.kubelet.kuberuntime.resetting import list_resets
 from kcm.kubelet.kuberuntime.results import (
     RESIZE_ERROR,
@@ -69,20 +71,24 @@ class RuntimeManager:
         locate: Callable[[tuple[str, ...]], PodLocation],
         health: ContainerHealth,
         backoff: Backoff | None = None,
-        images: ImageManager | None = None,
+        images: NodeImages | None = None,
         security: RuntimeSecurity = NOTHING_CHECKED,
+        preparation: ContainerPreparation | None = None,
+        seccomp_dir: Path = Path("/var/lib/kubelet/seccomp"),
     ) -> None:
+        """`images` and `preparation` are as for ContainerStarter."""
         self.runtime = runtime
         self.backoff = backoff or Backoff(clock)
         self._health = health
         self._recorder = recorder
         self._logs_dir = logs_dir
         self._locate = locate
+        self._preparation = preparation
         self._killer = ContainerKiller(runtime, recorder, clock)
         self._starter = ContainerStarter(
             runtime, self._killer, recorder,
             volumes=volumes, lookups=lookups, logs_dir=logs_dir, images=images,
-            security=security,
+            security=security, preparation=preparation, seccomp_dir=seccomp_dir,
         )  # fmt: skip
 
     # --- the actual state of pods
@@ -108,7 +114,11 @@ class RuntimeManager:
         containers: list[ContainerView] = []
         for container in pod.containers:
             try:
-                containers.append(_container_view(self.runtime.container_status(container.id)))
+                status = self.runtime.container_status(container.id)
+                message = status.message
+                if self._preparation is not None:
+                    message = self._preparation.read_message(status)
+                containers.append(_container_view(status, message))
             except errors.ContainerNotFound:
                 continue
         containers.sort(key=lambda view: (view.created_at, view.restart_count), reverse=True)
@@ -138,11 +148,12 @@ class RuntimeManager:
             context.check()
             if actions.kill_pod and not actions.create_sandbox:
                 return result
-            sandbox_id, ips = self._ensure_sandbox(pod, view, actions)
+            config = self._build_sandbox_config(pod, actions.attempt)
+            sandbox_id, ips = self._ensure_sandbox(pod, view, actions, config)
         except errors.ContainerRuntimeError as error:
             result.error = str(error)
             return result
-        setup = PodSetup(pod, sandbox_id, self._locate(ips), volumes)
+        setup = PodSetup(pod, sandbox_id, config, self._locate(ips), volumes)
         self._resize_containers(actions, result)
         self._start_containers(setup, view, actions, result, context)
         return result
@@ -199,14 +210,19 @@ class RuntimeManager:
             for candidate in dead[keep:]:
                 gc.remove_container(self.runtime, candidate.id)
 
+    def _build_sandbox_config(self, pod: Pod, attempt: int) -> cri.SandboxConfig:
+        config = build_sandbox_config(pod, attempt, self._logs_dir)
+        if self._preparation is None:
+            return config
+        return replace(config, dns=self._preparation.build_dns(pod))
+
     def _ensure_sandbox(
-        self, pod: Pod, view: PodView, actions: PodActions
+        self, pod: Pod, view: PodView, actions: PodActions, config: cri.SandboxConfig
     ) -> tuple[str, tuple[str, ...]]:
         """Returns the id and IPs of the pod's sandbox. Creates it if needed."""
         if not actions.create_sandbox:
             return actions.sandbox_id, view.ips
         try:
-            config = build_sandbox_config(pod, actions.attempt, self._logs_dir)
             sandbox_id = self.runtime.run_pod_sandbox(config)
         except errors.ContainerRuntimeError as error:
             text = f"Failed to create pod sandbox: {error}"
@@ -318,7 +334,7 @@ def _runtime_pod(
     )
 
 
-def _container_view(status: cri.RuntimeContainerStatus) -> ContainerView:
+def _container_view(status: cri.RuntimeContainerStatus, message: str) -> ContainerView:
     annotations = status.config.annotations
     return ContainerView(
         id=status.id,
@@ -329,10 +345,11 @@ def _container_view(status: cri.RuntimeContainerStatus) -> ContainerView:
         finished_at=status.finished_at,
         exit_code=status.exit_code,
         reason=status.reason,
-        message=status.message,
+        message=message,
         image=status.config.image,
         hash=annotations.get(labels.CONTAINER_HASH, ""),
         restart_count=labels.number(annotations, labels.RESTART_COUNT) or 0,
         log_path=status.log_path,
+        image_id=status.image_id,
         resources=status.config.resources,
     )

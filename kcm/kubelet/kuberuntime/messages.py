@@ -47,6 +47,10 @@ def build_image_present(image: str) -> str:
     return f'Container image "{image}" already present on machine'
 
 
+def build_inspect_failed(image: str, why: str) -> str:
+    return f'Failed to inspect image "{image}": {why}'
+
+
 def build_image_never_pulled(image: str) -> str:
     return f'Container image "{image}" is not present with pull policy of Never'
 

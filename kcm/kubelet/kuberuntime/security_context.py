@@ -6,12 +6,13 @@ pkg/kubelet/kuberuntime/security_context_others.go (verifyRunAsNonRoot), Kuberne
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from kcm.api.core_v1 import Container, Pod
 from kcm.api.core_v1.security import PodSecurityContext, SecurityContext
 from kcm.errors import ContainerConfigError
 from kcm.helpers.pods import list_containers
+from kcm.kubelet.images.store import ImageUser
 from kcm.kubelet.types import format_pod
 
 IGNORE, WARN, REFUSE = "ignore", "warn", "refuse"
@@ -31,12 +32,11 @@ _UNCONFINED = "Unconfined"
 class RuntimeSecurity:
     """What a runtime makes of security settings.
 
-    `default_user` is the user of a container whose pod names none; None if that is unknown.
-    `unenforced` says what happens to pods that ask for something that the runtime cannot enforce:
-    IGNORE, WARN or REFUSE.
+    `default_user` is the user of a container whose pod and image name none. `unenforced` says what
+    happens to pods that ask for something that the runtime cannot enforce: IGNORE, WARN or REFUSE.
     """
 
-    default_user: int | None = None
+    default_user: ImageUser = field(default_factory=ImageUser)
     unenforced: str = IGNORE
 
 
@@ -52,10 +52,10 @@ def determine_effective_security_context(pod: Pod, container: Container) -> Secu
     return own.replace(**inherited)
 
 
-def verify_run_as_non_root(pod: Pod, container: Container, default_user: int | None) -> None:
+def verify_run_as_non_root(pod: Pod, container: Container, user: ImageUser) -> None:
     """Checks that a container with runAsNonRoot does not run as root.
 
-    `default_user` is the user where runAsUser is not set; an unknown one (None) is accepted. Raises
+    `user` is the user where runAsUser is not set; an unknown one is accepted. Raises
     ContainerConfigError.
     """
     context = determine_effective_security_context(pod, container)
@@ -64,8 +64,13 @@ def verify_run_as_non_root(pod: Pod, container: Container, default_user: int | N
     where = f'(pod: "{format_pod(pod)}", container: {container.name})'
     if context.run_as_user == 0:
         raise ContainerConfigError(f"container's runAsUser breaks non-root policy {where}")
-    if context.run_as_user is None and default_user == 0:
+    if context.run_as_user is None and user.uid == 0:
         raise ContainerConfigError(f"container has runAsNonRoot and image will run as root {where}")
+    if context.run_as_user is None and user.uid is None and user.name:
+        raise ContainerConfigError(
+            f"container has runAsNonRoot and image has non-numeric user ({user.name}), cannot "
+            f"verify user is non-root {where}"
+        )
 
 
 def find_unenforced(pod: Pod) -> list[str]:

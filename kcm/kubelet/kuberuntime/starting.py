@@ -1,8 +1,8 @@
 """Starts a container: prepares its environment and mounts, creates it, runs its postStart hook.
 
-Source: startContainer in pkg/kubelet/kuberuntime/kuberuntime_container.go, Kubernetes 1.33.
-Departure: the process runtime has no images. Image names are only reported, nothing is pulled, and
-imagePullPolicy has no effect.
+Source: startContainer in pkg/kubelet/kuberuntime/kuberuntime_container.go, Kubernetes 1.36. For
+runtimes without images, image names are only reported, nothing is pulled, and imagePullPolicy has
+no effect.
 """
 
 from __future__ import annotations
@@ -18,11 +18,18 @@ from kcm.api.core_v1 import Container, Pod
 from kcm.kubelet import cri
 from kcm.kubelet.environment.store_lookups import StaticPodLookups
 from kcm.kubelet.environment.variables import Lookups, PodLocation, make_environment
+from kcm.kubelet.images.store import ImageUser
 from kcm.kubelet.kuberuntime import messages
-from kcm.kubelet.kuberuntime.configs import build_container_config, log_directory
+from kcm.kubelet.kuberuntime.configs import (
+    ContainerContext,
+    build_container_config,
+    log_directory,
+)
 from kcm.kubelet.kuberuntime.hooks import HookTarget, run_hook
-from kcm.kubelet.kuberuntime.images import ImageManager
+from kcm.kubelet.kuberuntime.images import NodeImages
+from kcm.kubelet.kuberuntime.isolation import name_target
 from kcm.kubelet.kuberuntime.killing import ContainerKiller, ContainerTermination
+from kcm.kubelet.kuberuntime.preparation import ContainerPreparation
 from kcm.kubelet.kuberuntime.results import (
     CONFIG_ERROR,
     CREATE_ERROR,
@@ -47,10 +54,14 @@ from kcm.loops import start_thread
 
 @dataclass(frozen=True)
 class PodSetup:
-    """A pod whose containers can be started: its sandbox, its location and its volumes."""
+    """A pod whose containers can be started: its sandbox, its location and its volumes.
+
+    `sandbox` is the configuration that the sandbox was made with.
+    """
 
     pod: Pod
     sandbox_id: str
+    sandbox: cri.SandboxConfig
     location: PodLocation
     volumes: PodVolumes
 
@@ -72,10 +83,14 @@ class ContainerStarter:
         volumes: Volumes,
         lookups: Lookups,
         logs_dir: Path,
-        images: ImageManager | None = None,
+        images: NodeImages | None = None,
         security: RuntimeSecurity,
+        preparation: ContainerPreparation | None = None,
+        seccomp_dir: Path = Path("/var/lib/kubelet/seccomp"),
     ) -> None:
-        """`images` is None if the runtime has no images, so that nothing is pulled."""
+        """`images` is None if the runtime has no images, so that nothing is pulled. `preparation`
+        is None if it prepares its containers' files itself.
+        """
         self._runtime = runtime
         self._killer = killer
         self._recorder = recorder
@@ -84,6 +99,8 @@ class ContainerStarter:
         self._logs_dir = logs_dir
         self._images = images
         self._security = security
+        self._preparation = preparation
+        self._seccomp_dir = seccomp_dir
 
     def start(
         self, setup: PodSetup, container: Container, view: PodView, context: SyncContext
@@ -93,15 +110,15 @@ class ContainerStarter:
         Raises SyncCancelled while it waits for the postStart hook.
         """
         pod, name = setup.pod, container.name
-        if self._images is not None and (missing := self._images.ensure_image(pod, container)):
+        if self._images is not None and (missing := self._images.ensure(pod, container)):
             return missing
         restarts = self._count_restarts(pod, container, view)
         try:
-            config = self._build_config(setup, container, restarts)
+            config = self._build_config(setup, container, restarts, view)
         except (errors.ContainerConfigError, errors.Temporary) as error:
             return self._record_failure(pod, StartResult(name, CONFIG_ERROR, str(error)))
         try:
-            container_id = self._runtime.create_container(setup.sandbox_id, config)
+            container_id = self._runtime.create_container(setup.sandbox_id, config, setup.sandbox)
         except errors.ContainerConfigError as error:
             return self._record_failure(pod, StartResult(name, CONFIG_ERROR, str(error)))
         except errors.ContainerRuntimeError as error:
@@ -119,7 +136,7 @@ class ContainerStarter:
         return self._run_post_start(setup, container, container_id, config, context)
 
     def _build_config(
-        self, setup: PodSetup, container: Container, restarts: int
+        self, setup: PodSetup, container: Container, restarts: int, view: PodView
     ) -> cri.ContainerConfig:
         pod, location = setup.pod, setup.location
         self._refuse_unenforced(pod, container)
@@ -127,12 +144,26 @@ class ContainerStarter:
         read_file = partial(read_volume_file, setup.volumes)
         environment = make_environment(pod, container, lookups, location, read_file=read_file)
         mounts = self._volumes.mounts(pod, container, setup.volumes, environment)
+        if self._preparation is not None:
+            mounts = self._preparation.add_mounts(pod, container, location.pod_ips, mounts)
         memory = location.allocatable.get("memory")
-        return build_container_config(
-            pod, container, restarts, environment, mounts,
+        context = ContainerContext(
             memory_capacity=memory.value() if memory else 0,
-            default_user=self._security.default_user,
-        )  # fmt: skip
+            user=self._find_user(container),
+            has_images=self._images is not None and self._images.store is not None,
+            seccomp_dir=self._seccomp_dir,
+            target_id=_find_target(container, view),
+        )
+        return build_container_config(
+            pod, container, restarts, environment, mounts, context=context
+        )
+
+    def _find_user(self, container: Container) -> ImageUser:
+        """Returns the user of a container whose pod names none."""
+        if self._images is None or self._images.store is None:
+            return self._security.default_user
+        image = self._images.store.find(container.image or "")
+        return image.user if image is not None else ImageUser()
 
     def warn_of_unenforced(self, pod: Pod, unenforced: Sequence[str]) -> None:
         """Records an Event about security settings that are not enforced, if there are any."""
@@ -207,6 +238,20 @@ class ContainerStarter:
             event, text = "Failed", messages.build_error(result.message)
         self._recorder.record_pod_event(pod, "Warning", event, text, result.container)
         return result
+
+
+def _find_target(container: Container, view: PodView) -> str:
+    """Returns the id of the container whose processes an ephemeral one sees, "" for none.
+
+    Raises ContainerConfigError if that container does not run.
+    """
+    name = name_target(container)
+    if not name:
+        return ""
+    target = view.find(name)
+    if target is None or target.state is not cri.RuntimeContainerState.RUNNING:
+        raise errors.ContainerConfigError(f'unable to find target container "{name}"')
+    return target.id
 
 
 def _run_in_thread(

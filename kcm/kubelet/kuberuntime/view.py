@@ -46,6 +46,7 @@ class ContainerView:
     hash: str = ""
     restart_count: int = 0
     log_path: str = ""
+    image_id: str = ""  # "" in a runtime without images
     resources: Resources | None = None  # what it may use, None if the runtime does not say
 
 

@@ -18,7 +18,7 @@ import structlog
 from kcm import errors
 from kcm.clock import Clock
 from kcm.kubelet.channels import Channel
-from kcm.kubelet.cri import Runtime, RuntimeContainerState, RuntimeStatus
+from kcm.kubelet.cri import Runtime, RuntimeContainerState
 from kcm.kubelet.kuberuntime.manager import RuntimeManager
 from kcm.kubelet.kuberuntime.view import PodView, RuntimePod
 from kcm.kubelet.metrics import KubeletMetrics
@@ -228,17 +228,23 @@ class RuntimeState:
         self._clock = clock
         self._health_checks = dict(health_checks or {})
         self._last_ready: float | None = None
-        self._problem = ""
+        self._problems: list[str] = []  # what the runtime said last
 
     def update(self) -> None:
-        """Requests the runtime's status and remembers it."""
+        """Requests the runtime's status and remembers it. One that does not answer says nothing."""
         try:
             status = self._runtime.status()
         except errors.KcmError as error:
-            status = RuntimeStatus(False, str(error))
-        self._problem = "" if status.ready else status.message
+            log.error("Container runtime sanity check failed", error=str(error))
+            return
+        self._problems = []
+        if status.network_fault:
+            text = f"container runtime network not ready: {status.network_fault}"
+            self._problems.append(text)
         if status.ready:
             self._last_ready = self._clock.monotonic()
+        else:
+            self._problems.append(f"container runtime not ready: {status.message}")
 
     def run(self, stop: threading.Event) -> None:
         """Updates the status every UPDATE_INTERVAL seconds until `stop` is set."""
@@ -253,9 +259,7 @@ class RuntimeState:
             problems.append("container runtime status check may not have completed yet")
         elif self._clock.monotonic() - self._last_ready > UNHEALTHY_THRESHOLD:
             problems.append("container runtime is down")
-        if self._problem:
-            problems.append(f"container runtime is not ready: {self._problem}")
         for name, check in self._health_checks.items():
             if problem := check():
                 problems.append(f"{name} is not healthy: {problem}")
-        return problems
+        return [*problems, *self._problems]

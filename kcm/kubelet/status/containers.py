@@ -135,7 +135,7 @@ class ContainerStatusConverter:
             ready=False,
             restart_count=_count_restarts(container_view, old),
             image=image,
-            image_id=_image_id(image),
+            image_id=container_view.image_id or _image_id(image),
             container_id=f"{self.runtime_name}://{container_view.id}",
             started=False,
             allocated_resources=(own.requests or None) if runs else None,

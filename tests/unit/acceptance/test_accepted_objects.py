@@ -141,9 +141,8 @@ def start(pod: Pod) -> None:
             services = tuple(obj for obj in others() if isinstance(obj, Service))
             known = FakeLookups(all_services=services)
             environment = make_environment(pod, container, known, PodLocation(("10.1.0.1",)))
-            configs.build_container_config(
-                pod, container, 0, environment, (), memory_capacity=2**33
-            )
+            context = configs.ContainerContext(memory_capacity=2**33)
+            configs.build_container_config(pod, container, 0, environment, (), context=context)
         except ContainerConfigError:
             continue
 

@@ -11,7 +11,7 @@ import pytest
 from kcm.api.core_v1 import ContainerStatus, Pod, PodStatus
 from kcm.kubelet.environment.variables import PodLocation
 from kcm.kubelet.kuberuntime.actions import ContainerHealth
-from kcm.kubelet.kuberuntime.images import ImageManager
+from kcm.kubelet.kuberuntime.images import ImageManager, NodeImages
 from kcm.kubelet.kuberuntime.manager import RuntimeManager
 from kcm.kubelet.kuberuntime.results import ReasonCache
 from kcm.kubelet.kuberuntime.view import PodView
@@ -76,7 +76,7 @@ class Real:
                 lambda id_: self._health_of(id_).liveness(id_),
                 lambda id_: self._health_of(id_).startup(id_),
             ),
-            images=ImageManager(self._runtime, recorder, self.clock),
+            images=NodeImages(ImageManager(self._runtime, recorder, self.clock)),
         )
         self._reasons = ReasonCache()
 

@@ -171,7 +171,7 @@ def test_the_real_node_takes_only_pods_that_are_meant_for_it(tmp_path: Path) -> 
 
 
 def test_short_times_reach_the_real_node() -> None:
-    node = with_real_node(UpOptions(), short_times=True).real_node
+    node = with_real_node(UpOptions(), endpoint="", short_times=True).real_node
     assert node is not None
     assert node.flags == ("--node-lease-duration-seconds=8",)
 

@@ -14,7 +14,8 @@ from kcm.api.core_v1 import Pod
 from kcm.api.core_v1.security import PodSecurityContext, SecurityContext
 from kcm.errors import ContainerConfigError
 from kcm.kubelet.cri import ContainerConfig
-from kcm.kubelet.kuberuntime.configs import build_container_config
+from kcm.kubelet.images.store import ImageUser
+from kcm.kubelet.kuberuntime.configs import ContainerContext, build_container_config
 from kcm.kubelet.kuberuntime.security_context import (
     determine_effective_security_context,
     find_unenforced,
@@ -34,9 +35,8 @@ def pod_with(pod: Fields, container: Fields, **spec: Any) -> Pod:
 
 
 def build(pod: Pod, default_user: int | None) -> ContainerConfig:
-    return build_container_config(
-        pod, pod.spec.containers[0], 0, {}, (), memory_capacity=0, default_user=default_user
-    )
+    context = ContainerContext(user=ImageUser(default_user))
+    return build_container_config(pod, pod.spec.containers[0], 0, {}, (), context=context)
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,1 @@
+"""What CRI leaves to the kubelet: files, name resolution, logs and control groups of containers."""

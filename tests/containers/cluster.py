@@ -1,0 +1,150 @@
+"""`kcm up --runtime cri` on a machine of its own, and what a reader does with it."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from kcm.testing.waiting import PATIENCE, until
+from tests.containers import images
+from tests.containers.machine import Machine
+from tests.scenarios.system import KUBECTL, Kcm
+
+Json = dict[str, Any]
+
+
+class Cluster(Kcm):
+    """A machine with containerd, and kcm on it."""
+
+    def __init__(self, folder: Path) -> None:
+        super().__init__(folder, folder / "kcm")
+        self.machine = Machine(folder / "machine")
+        self._up: subprocess.Popen[bytes] | None = None
+
+    def start(self) -> None:
+        """Starts everything, and waits until the node is ready."""
+        self.machine.start()
+        command = [
+            *(sys.executable, "-m", "kcm.cli.main", "up", "--nodes", "0", "--runtime", "cri"),
+            *("--container-runtime-endpoint", self.machine.endpoint),
+            *("--flower-port", "0", "--health-port", "0", "--api-host", "10.99.0.2"),
+        ]
+        log = self.folder / "up.log"
+        with log.open("wb") as out:
+            self._up = subprocess.Popen(
+                self.machine.command(command), env=self.env, stdout=out, stderr=out
+            )
+        until(self._is_node_ready, "the node", PATIENCE, log.read_text)
+
+    def _is_node_ready(self) -> bool:
+        assert self._up is not None
+        assert self._up.poll() is None, (self.folder / "up.log").read_text()
+        if not (self.state_dir / "kubeconfig").exists():
+            return False
+        return self.node_condition()[:1] == ("True",)
+
+    def node_condition(self) -> tuple[str, str]:
+        """Returns status and message of the node's condition Ready, ("", "") without one."""
+        done = self.kubectl("get", "nodes", "-o", "json")
+        nodes = json.loads(done.stdout)["items"] if done.returncode == 0 else []
+        for node in nodes:
+            for condition in node["status"].get("conditions", ()):
+                if condition["type"] == "Ready":
+                    return condition["status"], condition["message"]
+        return "", ""
+
+    def stop(self) -> None:
+        """Stops kcm as Ctrl-C does, and then the machine."""
+        for pid in self.machine.list_processes("kcm.cli.main up"):
+            os.kill(pid, signal.SIGINT)
+        if self._up is not None:
+            self._up.wait(PATIENCE)
+        self.machine.stop()
+
+    def kubectl_command(self, *args: str) -> list[str]:
+        """Returns the command line of kubectl on the machine."""
+        config = f"--kubeconfig={self.state_dir / 'kubeconfig'}"
+        return self.machine.command([str(KUBECTL), config, *args])
+
+    def kubectl(self, *args: str, stdin: str = "") -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
+            self.kubectl_command(*args), input=stdin, env=self.env, capture_output=True, text=True,
+            check=False, timeout=90,
+        )  # fmt: skip
+
+    def run(self, *args: str, stdin: str = "") -> str:
+        """Runs kubectl; returns its output. Raises AssertionError if it fails."""
+        done = self.kubectl(*args, stdin=stdin)
+        assert done.returncode == 0, f"{args}: {done.stdout}{done.stderr}"
+        return done.stdout
+
+    # --- pods
+
+    def create(self, name: str, *containers: Json, **spec: Any) -> None:
+        """Creates a pod."""
+        pod = {
+            "apiVersion": "v1",
+            "kind": "Pod",
+            "metadata": {"name": name},
+            "spec": {
+                "terminationGracePeriodSeconds": 1,
+                "automountServiceAccountToken": False,
+                "containers": list(containers),
+                **spec,
+            },
+        }
+        self.run("create", "-f", "-", stdin=json.dumps(pod))
+
+    def pod(self, name: str) -> Json:
+        """Returns a pod as JSON, {} if there is none."""
+        return self.get("pods", name)
+
+    def wait_for(self, name: str, holds: Callable[[Json], object]) -> Json:
+        """Waits until `holds` is true of the pod, and returns the pod."""
+        last: Json = {}
+
+        def look() -> bool:
+            last.clear()
+            last.update(self.pod(name))
+            return bool(last) and bool(holds(last))
+
+        until(look, f"pod {name}", PATIENCE, lambda: json.dumps(last.get("status"), indent=1))
+        return last
+
+    def wait_until_ready(self, name: str) -> Json:
+        return self.wait_for(name, is_ready)
+
+    def wait_until_done(self, name: str) -> Json:
+        return self.wait_for(name, lambda pod: pod["status"]["phase"] in ("Succeeded", "Failed"))
+
+    def delete(self, *names: str) -> None:
+        """Deletes pods, and waits until they are gone."""
+        self.run("delete", "pod", *names, "--wait=true")
+
+    def kill_kubelet(self) -> None:
+        """Kills the kubelet, which `kcm up` starts again."""
+        for pid in self.machine.list_processes("workers.kubelet"):
+            os.kill(pid, signal.SIGKILL)
+
+
+def shell(script: str, name: str = "main", **more: Any) -> Json:
+    """Returns a container that runs a script."""
+    return {"name": name, "image": images.BUSYBOX, "command": ["sh", "-c", script], **more}
+
+
+def is_ready(pod: Json) -> bool:
+    conditions = pod["status"].get("conditions", ())
+    return any(c["type"] == "Ready" and c["status"] == "True" for c in conditions)
+
+
+def status_of(pod: Json, name: str = "main") -> Json:
+    """Returns the status of a container of the pod."""
+    kinds = ("containerStatuses", "initContainerStatuses", "ephemeralContainerStatuses")
+    statuses = [each for kind in kinds for each in pod["status"].get(kind, ())]
+    return next(each for each in statuses if each["name"] == name)
