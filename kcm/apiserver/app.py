@@ -23,6 +23,7 @@ from kcm.apiserver.auth.access import AccessRules
 from kcm.apiserver.auth.control import AccessControl, AuthOptions
 from kcm.apiserver.bootstrap.definitions import DefinitionLoop
 from kcm.apiserver.cache.cacher import Cacher
+from kcm.apiserver.cache.recent_writes import RecentWrites
 from kcm.apiserver.egress.conversion.converter import WebhookConverter
 from kcm.apiserver.egress.kubelet import KubeletClient
 from kcm.apiserver.egress.posting import BackendClient
@@ -98,7 +99,8 @@ class ApiServer:
         self._threads, self._waiter = Threads(THREADS, "kcm-api"), LoopWaiter()
 
         # What is read, and what is counted.
-        self.cacher = cacher = Cacher(store)
+        recent = RecentWrites()
+        self.cacher = cacher = Cacher(store, recent=recent)
         self._in_flight = InFlight()
         self._metrics = metrics = ServerMetrics(cacher, self._in_flight)
         registry, tell = metrics.registry, RefusalEvents(store).tell
@@ -129,7 +131,8 @@ class ApiServer:
                 *build_deciding_plugins(
                     cacher, backends, self._waiter, registry, options.credentials
                 ),
-            ]
+            ],
+            recent.note,
         )
 
         # What answers.

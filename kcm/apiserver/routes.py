@@ -131,5 +131,5 @@ class Routes:
             case "PATCH":
                 return verbs.patch(self._store, api_request, self._cacher)
             case "DELETE" if not api_request.info.subresource:
-                return verbs.delete(self._store, api_request)
+                return verbs.delete(self._store, api_request, self._cacher)
         raise MethodNotAllowed

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, cast
 
 from kcm import errors
@@ -32,7 +31,7 @@ from kcm.store.charging import ChargedWriter
 from kcm.store.claims import ClaimingWriter
 from kcm.store.managed_fields.managers import FieldManager
 from kcm.store.merge import merge_patch
-from kcm.store.options import DeleteOptions, Subresource
+from kcm.store.options import NO_CONDITIONS, Conditions, DeleteOptions, Subresource
 from kcm.store.pipeline import WritePipeline
 from kcm.store.reader import StoreReader
 from kcm.store.trim import drop
@@ -56,20 +55,9 @@ from kcm.store.writes.modifying import (
 )
 from kcm.store.writes.observing import Observer
 from kcm.store.writes.purging import purge
-from kcm.store.writes.writer import NOTHING, Acknowledgement, WriteCall, Writer
+from kcm.store.writes.writer import NOTHING, Acknowledgement, Sending, WriteCall, Writer
 
 _NAME_ATTEMPTS = 8  # the most attempts when a generated name is in use, as upstream
-
-
-@dataclass(frozen=True)
-class Conditions:
-    """Conditions of a write beyond its object: guards, and the fence that must be held."""
-
-    guards: tuple[Guard, ...] = ()
-    fence: Fence | None = None
-
-
-NO_CONDITIONS = Conditions()
 
 
 class Store(StoreReader):
@@ -89,11 +77,12 @@ class Store(StoreReader):
         scheme: Scheme | None = None,
         observer: Observer | None = None,
         plugins: Sequence[Plugin] = (),
+        sending: Sending | None = None,
     ) -> None:
         """Without a scheme, the store has one of its own, with the built-in kinds at first.
 
-        The observer is told of all writes. `plugins` are those of the API server, which a write
-        passes besides those of every store.
+        The observer is told of all writes, `sending` of what is about to be sent. `plugins` are
+        those of the API server, which a write passes besides those of every store.
         """
         super().__init__(io)
         self.io, self.scheme, self.observer = io, scheme or Scheme(), observer
@@ -110,13 +99,13 @@ class Store(StoreReader):
         enabled = leave_disabled_out([*own, *plugins], settings.disable_admission_plugins)
         self.admission = AdmissionChain(order_plugins(enabled))
         self.items = ItemBuilder(self.admission, addresses, clock, rng)
-        writer, self._quotas = Writer(io, observer), QuotaMemory(reader)
+        writer, self._quotas = Writer(io, observer, sending), QuotaMemory(reader)
         charged = ChargedWriter(self._quotas, writer, clock)
         pipeline = WritePipeline(self._quotas, charged, writer, self.items.build_create)
         self._writes = ClaimingWriter(pipeline, reader, self.items, clock.now)
         self._watch = WatchReader(io)
 
-    def with_plugins(self, plugins: Sequence[Plugin]) -> Store:
+    def with_plugins(self, plugins: Sequence[Plugin], sending: Sending | None = None) -> Store:
         """Returns a store of the same objects whose writes pass these plugins as well."""
         return Store(
             self.io,
@@ -125,6 +114,7 @@ class Store(StoreReader):
             scheme=self.scheme,
             observer=self.observer,
             plugins=plugins,
+            sending=sending,
         )
 
     def create(
@@ -232,12 +222,9 @@ class Store(StoreReader):
             )
 
         # What webhooks and policies decide about is what is stored, so none sees an old state.
-        decided = known is not None and self.admission.decides(resource, subresource.value, UPDATE)
-        if known is not None and not decided:
-            stored = modify_known(self, known, build, when.fence)
-            if stored is not None:
-                return stored
-        return modify(self, Modification(resource, key, build, when.fence))
+        decided = self.admission.decides(resource, subresource.value, UPDATE)
+        stored = modify_known(self, None if decided else known, build, when.fence)
+        return stored or modify(self, Modification(resource, key, build, when.fence))
 
     def delete(
         self,
@@ -246,16 +233,26 @@ class Store(StoreReader):
         options: DeleteOptions | None = None,
         when: Conditions = NO_CONDITIONS,
         *,
+        known: Kind | None = None,
         request: WriteRequest | None = None,
     ) -> Kind:
         """Deletes an object, or sets its deletion timestamp if it has finalizers or a grace period.
 
         Returns its last state. An object that cannot be read is purged, and only its kind and name
-        are returned; plugins that need more than its name are not asked. `request` says who asks.
-        Raises: NotFound, Conflict, Forbidden, GuardFailed, Fenced, StoreUnavailable, and what
-        plugins raise; Damaged for such an object if there are preconditions, guards or a fence.
+        are returned; plugins that need more than its name are not asked. `known` and `request` are
+        as for `modify`. Raises: NotFound, Conflict, Forbidden, GuardFailed, Fenced,
+        StoreUnavailable, and what plugins raise; Damaged for such an object if there are
+        preconditions, guards or a fence.
         """
         options = options or DeleteOptions()
+
+        def build(old: Kind) -> WriteItem[Kind] | None:
+            return self.items.build_delete(old, options, when.guards, request=request)
+
+        decided = self.admission.decides(resource, "", DELETE)
+        stored = modify_known(self, None if decided else known, build, when.fence)
+        if stored is not None:
+            return stored
         for _ in range(ATTEMPTS):
             try:
                 old = self.get(resource, key)
@@ -264,7 +261,7 @@ class Store(StoreReader):
                     raise
                 self.admission.admit_unreadable(Write(DELETE, resource, request=request))
                 return self.purge(resource, key)
-            item = self.items.build_delete(old, options, when.guards, request=request)
+            item = build(old)
             if item is None:
                 return old
             result = self.write([item], fence=when.fence)[0]

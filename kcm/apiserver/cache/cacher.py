@@ -21,6 +21,7 @@ from kcm.api.scheme import Resource
 from kcm.apiextensions.registration import register, register_all, unregister
 from kcm.apimachinery.meta_v1 import Kind, KubeObject
 from kcm.apiserver.cache.entries import Entry, renew_json
+from kcm.apiserver.cache.recent_writes import RecentWrites
 from kcm.apiserver.cache.watch_cache import WatchCache
 from kcm.apiserver.http_errors import TooLargeResourceVersion
 from kcm.clock import Clock
@@ -55,7 +56,10 @@ class Cacher(Loop):
 
     reads = True
 
-    def __init__(self, store: Store, clock: Clock | None = None) -> None:
+    def __init__(
+        self, store: Store, clock: Clock | None = None, recent: RecentWrites | None = None
+    ) -> None:
+        """`recent` is told what this process writes."""
         super().__init__("kcm-watch-cache")
         self._store = store
         self.scheme = store.scheme
@@ -63,6 +67,7 @@ class Cacher(Loop):
         # Keyed by the name of the stored resource, which its served versions share.
         self._lock = threading.Lock()
         self._caches = {resource.name: WatchCache(resource) for resource in self.scheme.resources()}
+        self._recent = recent or RecentWrites()
         self._follower = Follower(store, self)
         self._pace = ReadPace(self._clock, shortest=MERGE, interval=READ_INTERVAL, burst=READ_BURST)
         self.converter: EntryConverter | None = None  # None converts nothing by webhooks
@@ -163,7 +168,7 @@ class Cacher(Loop):
         if kind.model is CustomResourceDefinition:
             self._register(changes)  # first, so that waiters for the definition find its kind
         cache = self._caches[kind.name]
-        cache.apply(_readable(cache, changes), resource_version)
+        cache.apply(_readable(cache, changes, self._recent), resource_version)
 
     def _register(self, changes: Iterable[WatchEntry]) -> None:
         """Registers, changes and removes custom kinds by the changes of their definitions."""
@@ -262,7 +267,9 @@ def _definitions(entries: Iterable[Entry]) -> Iterator[CustomResourceDefinition]
         yield entry.obj
 
 
-def _readable(cache: WatchCache, changes: Iterable[WatchEntry]) -> list[WatchEntry]:
+def _readable(
+    cache: WatchCache, changes: Iterable[WatchEntry], recent: RecentWrites
+) -> list[WatchEntry]:
     """Returns the changes that watchers can get.
 
     A DELETED entry that cannot be decoded is reported with the last cached state of its object.
@@ -271,7 +278,9 @@ def _readable(cache: WatchCache, changes: Iterable[WatchEntry]) -> list[WatchEnt
     """
     readable: list[WatchEntry] = []
     for change in changes:
-        if (obj := damage.decode_change(change)) is not None:
+        if recent.take(change):
+            readable.append(change)
+        elif (obj := damage.decode_change(change)) is not None:
             raw = renew_json(change.raw, obj)
             readable.append(change if raw is change.raw else replace(change, raw=raw))
         elif change.type == "DELETED" and (last := cache.get(change.key)) is not None:

@@ -315,7 +315,7 @@ def modify(
     return old if item is None else item.obj
 
 
-def delete(store: Store, request: ApiRequest) -> Response:
+def delete(store: Store, request: ApiRequest, cacher: Cacher | None = None) -> Response:
     """Handles a DELETE of one object.
 
     The response is a Status if the object is removed, otherwise the object. For the kinds in
@@ -324,7 +324,10 @@ def delete(store: Store, request: ApiRequest) -> Response:
     info = request.info
     options, dry = reading.read_delete_options(request)
     asks = admission.delete_request(request, options)
-    obj, gone = delete_object(store, info.resource, info.key, options, dry=dry, asks=asks)
+    known = None if dry else _known(cacher, info)
+    obj, gone = delete_object(
+        store, info.resource, info.key, options, dry=dry, known=known, asks=asks
+    )
     if gone and info.resource.name not in RETURN_DELETED:
         return json_response(status.deletion_status(info.resource, obj.name, obj.uid))
     return object_response(request, obj)
@@ -337,14 +340,17 @@ def delete_object(
     options: DeleteOptions,
     *,
     dry: bool,
+    known: KubeObject | None = None,
     asks: AdmissionRequest | None = None,
 ) -> tuple[KubeObject, bool]:
-    """Deletes an object. Returns its last state, and whether it is removed."""
+    """Deletes an object. Returns its last state, and whether it is removed. `known` is a recent
+    state of the object, as for `Store.delete`.
+    """
     if dry:
         old = store.get(resource, key)
         item = store.items.build_delete(old, options, request=asks)
         return (old, False) if item is None else (item.obj, item.op == "delete")
-    obj = store.delete(resource, key, options, request=asks)
+    obj = store.delete(resource, key, options, known=known, request=asks)
     return obj, not obj.deleting or rules.finishes_deletion(obj)
 
 

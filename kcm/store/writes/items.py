@@ -51,6 +51,10 @@ class Encoded:
     def __len__(self) -> int:
         return len(self.head) + len(self.tail) + len(self.shared)
 
+    def insert_version(self, version: str) -> bytes:
+        """Returns the JSON as the script stores it with this resourceVersion."""
+        return b"".join((self.head, version.encode(), self.tail, self.shared))
+
 
 class Pattern:
     """A create that others repeat. All of it but the metadata is encoded once for all of them."""

@@ -61,14 +61,16 @@ def modify(store: ModifiableStore, modification: Modification[Kind]) -> Kind:
 
 
 def modify_known(
-    store: ModifiableStore, known: Kind, build: Build[Kind], fence: Fence | None
+    store: ModifiableStore, known: Kind | None, build: Build[Kind], fence: Fence | None
 ) -> Kind | None:
     """Writes a change of a state that may be old, and returns the object if that succeeded.
 
-    Only a write shows whether the state is the stored one. After an error, or if nothing would
-    change, None is returned, and the caller tries again with the stored object. This is upstream's
-    GuaranteedUpdate with a cached object.
+    Only a write shows whether the state is the stored one. Without a state, after an error, or if
+    nothing would change, None is returned, and the caller tries again with the stored object. This
+    is upstream's GuaranteedUpdate with a cached object.
     """
+    if known is None:
+        return None
     try:
         item = build(known)
         result = store.write([item], fence=fence)[0] if item is not None else None

@@ -7,7 +7,7 @@ atomicity over several items.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -23,6 +23,7 @@ MAX_ITEMS = 128  # per script call, so that Redis stays responsive to other clie
 MAX_BYTES = 512 * 1024  # per script call, unless a single object is larger
 
 Prepared = tuple[WriteItem, Encoded]
+Sending = Callable[[Sequence[Prepared]], None]
 
 
 class Acknowledgement(NamedTuple):
@@ -51,11 +52,14 @@ class WriteCall:
 
 
 class Writer:
-    """Writes batches of items with the write script."""
+    """Writes batches of items with the write script. `sending` gets each before it is sent."""
 
-    def __init__(self, io: RedisIO, observer: Observer | None = None) -> None:
+    def __init__(
+        self, io: RedisIO, observer: Observer | None = None, sending: Sending | None = None
+    ) -> None:
         self._io = io
         self._observer = observer
+        self._sending = sending
 
     def write(self, items: Sequence[WriteItem], call: WriteCall) -> list[WriteResult]:
         """Writes `items`, and returns the result of each.
@@ -76,6 +80,8 @@ class Writer:
             number, _ = texts.setdefault(id(encoded.shared), (len(texts) + 1, encoded.shared))
             flat += (encoded.header, encoded.head, encoded.tail, number)
         shared = [text for _, text in texts.values()]
+        if self._sending is not None:
+            self._sending(batch)
         reply = self._io.call(
             "store_write", *fenced, *call.acknowledge, len(shared), *shared, len(batch), *flat,
             call_id=call.call_id,

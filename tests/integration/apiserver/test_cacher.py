@@ -11,11 +11,13 @@ from kcm import errors
 from kcm.api import codec
 from kcm.api.core_v1 import Namespace, Pod
 from kcm.api.scheme import BUILT_IN, Resource
+from kcm.apimachinery.meta_v1 import KubeObject
 from kcm.apiserver.cache import cacher as module
 from kcm.apiserver.cache.cacher import Cacher
+from kcm.apiserver.cache.recent_writes import RecentWrites
 from kcm.apiserver.http_errors import TooLargeResourceVersion
 from kcm.redisio import RedisIO
-from kcm.store import Store
+from kcm.store import Store, WatchEntry, damage
 from kcm.store.admission import namespaces
 from kcm.store.trim import Retention, trim
 from tests import new_objects as strip_store_fields
@@ -73,6 +75,68 @@ def test_a_kind_that_is_new_does_not_make_a_filled_cacher_unready(
     cacher.turn(0)  # the kind is served now, and its cache is not filled
     assert cacher.cache(store.scheme.by_name("crontabs.ready.example")).position < 0
     assert (unfilled, cacher.filled) == (False, True)
+
+
+class TestWhatTheServerWrote:
+    """Tests a cacher that is told what its process writes."""
+
+    @pytest.fixture
+    def recent(self) -> RecentWrites:
+        return RecentWrites()
+
+    @pytest.fixture
+    def writer(self, io: RedisIO, recent: RecentWrites) -> Store:
+        return Store(io, sending=recent.note)
+
+    @pytest.fixture
+    def cacher(self, store: Store, recent: RecentWrites) -> Cacher:
+        cacher = Cacher(store, recent=recent)
+        cacher.turn(0)
+        return cacher
+
+    @pytest.fixture
+    def decoded(self, monkeypatch: pytest.MonkeyPatch) -> list[str]:
+        decode, keys = damage.decode_change, list[str]()
+
+        def decode_and_note(change: WatchEntry) -> KubeObject | None:
+            keys.append(f"{change.type} {change.key}")
+            return decode(change)
+
+        monkeypatch.setattr(damage, "decode_change", decode_and_note)
+        return keys
+
+    def test_is_not_decoded_to_be_passed_on(
+        self, writer: Store, cacher: Cacher, decoded: list[str]
+    ) -> None:
+        writer.create(strip_store_fields.pod("a"))
+        cacher.turn(0)
+        writer.modify(PODS, "default/a", lambda old: old.with_metadata(labels={"x": "y"}))
+        cacher.turn(0)
+        entry = cacher.cache(PODS).get("default/a")
+        assert entry is not None
+        assert entry.raw == writer.get_raw(PODS, "default/a")
+        assert entry.obj == writer.get(PODS, "default/a")
+        writer.delete(PODS, "default/a")
+        cacher.turn(0)
+        assert keys(cacher) == []
+        assert [one for one in decoded if "default/a" in one] == []
+
+    def test_is_told_from_what_others_wrote_over_it(
+        self, io: RedisIO, store: Store, writer: Store, cacher: Cacher, decoded: list[str]
+    ) -> None:
+        writer.create(strip_store_fields.pod("a"))
+        store.modify(PODS, "default/a", lambda old: old.with_metadata(labels={"x": "y"}))
+        cacher.turn(0)
+        assert decoded[-1] == "MODIFIED default/a"
+        raw = store.get_raw(PODS, "default/a")
+        writer.modify(PODS, "default/a", lambda old: old.with_metadata(labels={"x": "z"}))
+        io.execute("DEL", io.keys.watch("pods"))  # somebody puts another entry in its place
+        forged = raw.replace(b'"uid":"', b'"uid":1,"was":"')
+        entry = f"{store.resource_version()}-0"
+        fields = ("type", "MODIFIED", "key", "default/a", "object", forged)
+        io.execute("XADD", io.keys.watch("pods"), entry, *fields)
+        cacher.turn(0)
+        assert [line.raw for line in cacher.cache(PODS).entries()] == [raw]
 
 
 @pytest.mark.parametrize("page", [2, 500])

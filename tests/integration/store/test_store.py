@@ -217,6 +217,34 @@ class TestModifyWhatIsKnown:
         assert store.modify(PODS, known.key, self.label, known=known).uid == again.uid
 
 
+class TestDeleteWhatIsKnown:
+    """Tests `delete` with a state that the caller already has."""
+
+    def test_a_state_that_is_the_stored_one_need_not_be_read(
+        self, store: Store, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        known = store.create(pod("web"))
+        monkeypatch.setattr(store, "get", None)
+        gone = store.delete(PODS, known.key, DeleteOptions(grace_period_seconds=0), known=known)
+        assert gone.uid == known.uid
+        assert names(store) == []
+
+    def test_a_state_that_has_passed_is_read_again(self, store: Store) -> None:
+        known = store.create(pod("web"))
+        store.modify(PODS, known.key, lambda old: old.with_metadata(finalizers=["x.example/y"]))
+        left = store.delete(PODS, known.key, DeleteOptions(grace_period_seconds=0), known=known)
+        assert left.deleting
+        assert names(store) == ["web"]
+
+    def test_another_object_of_the_name_is_spared_by_a_precondition(self, store: Store) -> None:
+        known = store.create(pod("web"))
+        store.delete(PODS, known.key, DeleteOptions(grace_period_seconds=0))
+        store.create(pod("web"))
+        with pytest.raises(errors.Conflict):
+            store.delete(PODS, known.key, DeleteOptions(uid=known.uid or ""), known=known)
+        assert names(store) == ["web"]
+
+
 class TestDelete:
     def test_of_a_pod_without_a_node_is_immediate(self, store: Store) -> None:
         store.create(pod("web"))
