@@ -5,11 +5,11 @@ appends to the watch log of its kind. `Store` has the verbs of the Kubernetes AP
 """
 
 from kcm.store.managed_fields.managers import FieldManager
-from kcm.store.options import Conditions, DeleteOptions, Subresource
+from kcm.store.options import DeleteOptions, Subresource
 from kcm.store.reader import ObjectList, StoreReader
 from kcm.store.store import Store
 from kcm.store.watch import Changes, WatchEntry
-from kcm.store.writes.guards import Guard
+from kcm.store.writes.guards import Conditions, Guard
 from kcm.store.writes.items import Pattern, WriteItem, WriteResult, WriteStatus
 
 __all__ = [

@@ -1,13 +1,10 @@
-"""What a write says beside the object: the subresource, the options of a deletion, conditions."""
+"""What a write says beside the object: the subresource, and the options of a deletion."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Literal
-
-from kcm.redisio import Fence
-from kcm.store.writes.guards import Guard
 
 PropagationPolicy = Literal["Background", "Foreground", "Orphan"]
 FOREGROUND_FINALIZER = "foregroundDeletion"
@@ -38,14 +35,3 @@ class DeleteOptions:
     propagation_policy: PropagationPolicy | None = None
     uid: str = ""  # precondition; empty: any
     resource_version: str = ""  # precondition; empty: any
-
-
-@dataclass(frozen=True)
-class Conditions:
-    """Conditions of a write beyond its object: guards, and the fence that must be held."""
-
-    guards: tuple[Guard, ...] = ()
-    fence: Fence | None = None
-
-
-NO_CONDITIONS = Conditions()

@@ -31,7 +31,7 @@ from kcm.store.charging import ChargedWriter
 from kcm.store.claims import ClaimingWriter
 from kcm.store.managed_fields.managers import FieldManager
 from kcm.store.merge import merge_patch
-from kcm.store.options import NO_CONDITIONS, Conditions, DeleteOptions, Subresource
+from kcm.store.options import DeleteOptions, Subresource
 from kcm.store.pipeline import WritePipeline
 from kcm.store.reader import StoreReader
 from kcm.store.trim import drop
@@ -43,7 +43,7 @@ from kcm.store.writes.collections import (
     delete_collection,
     rewrite_page,
 )
-from kcm.store.writes.guards import Guard
+from kcm.store.writes.guards import NO_CONDITIONS, Conditions, Guard
 from kcm.store.writes.items import Pattern, WriteItem, WriteResult, WriteStatus
 from kcm.store.writes.modifying import (
     ATTEMPTS,

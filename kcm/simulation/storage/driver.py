@@ -36,8 +36,8 @@ from kcm.simulation.storage.calls import CallEnd, CallKey, Calls, Verb
 from kcm.simulation.storage.objects import provisioned_volume
 from kcm.simulation.storage.seen import ATTACHMENTS, CLAIMS, VOLUMES, SeenStorage
 from kcm.store import DeleteOptions
-from kcm.store.options import Conditions, Subresource
-from kcm.store.writes.guards import Exists
+from kcm.store.options import Subresource
+from kcm.store.writes.guards import Conditions, Exists
 
 log = structlog.get_logger("kcm.nodes")
 

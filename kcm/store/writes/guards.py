@@ -16,6 +16,7 @@ from enum import StrEnum
 from kcm.api.custom.kinds import CustomResource
 from kcm.api.scheme import Resource
 from kcm.apimachinery.meta_v1 import KubeObject
+from kcm.redisio import Fence
 from kcm.store.indexes import index_entries
 
 DEFINITIONS = "customresourcedefinitions.apiextensions.k8s.io"
@@ -177,3 +178,14 @@ def definition_guards(resource: Resource) -> tuple[Guard, ...]:
     if not isinstance(resource, CustomResource):
         return ()
     return (Exists(DEFINITIONS, resource.name),)
+
+
+@dataclass(frozen=True)
+class Conditions:
+    """Conditions of a write beyond its object: guards, and the fence that must be held."""
+
+    guards: tuple[Guard, ...] = ()
+    fence: Fence | None = None
+
+
+NO_CONDITIONS = Conditions()
