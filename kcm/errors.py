@@ -97,7 +97,7 @@ class Fenced(KcmError):
 
 
 class EpochChanged(Temporary):
-    """The Redis server restarted or failed over; positions and tokens from before are void."""
+    """The Redis server was promoted or restarted; positions and tokens from before are void."""
 
 
 @dataclass(frozen=True)

@@ -1,9 +1,9 @@
 """Connections to Redis, script calls, and the driver's errors as kcm's own.
 
-Guarantees: a call either returns the script's reply or raises one of `kcm.errors`. Scripts are
-loaded only after the epoch was read, so on a server that restarted or was emptied a call of a stale
-process fails with NOSCRIPT or EPOCH and never succeeds silently. Does not guarantee that a call
-that raised `StoreUnavailable` was not carried out: call ids make it safe to repeat.
+Guarantees: a call either returns the script's reply or raises one of `kcm.errors`. Each script
+compares the epoch, and the server's term as master, so on a server that was promoted, restarted or
+emptied a call of a stale process never succeeds silently. Does not guarantee that a call that
+raised `StoreUnavailable` was not carried out: call ids make it safe to repeat.
 """
 
 from __future__ import annotations
@@ -91,6 +91,7 @@ class RedisIO:
         self._links = links or Links()
         self._client = connect(self.settings, name, _RETRIES if patient else 0, self._links)
         self.epoch = ""  # as this process knows it; "" before the first attach
+        self.term = ""  # the replication id of the server in this epoch
         self.data_id = ""  # the data id, which changes when the store was emptied
         self._attach_lock = threading.Lock()
 
@@ -107,6 +108,8 @@ class RedisIO:
             reply = self._evalsha(script, call_id, args)
             if reply is not None and reply[0] != "EPOCH":
                 return reply
+            if self.epoch:  # the name, or the sentinel, may lead to another server by now
+                self.drop()
             self.attach()
         raise errors.EpochChanged
 
@@ -152,7 +155,8 @@ class RedisIO:
                     f"format {FORMAT_VERSION} of this kcm: upgrade kcm, or set KCM_PREFIX"
                 )
             self._load_scripts()
-            self.epoch, self.data_id = facts
+            self.epoch, self.data_id, self.term = facts
+            self._links.enter_epoch(self.epoch)
         if status == "EMPTIED" and self._links.is_told_first(self.data_id):
             log.error(
                 "The store was emptied: all of its objects are gone. The objects that the system "
@@ -172,12 +176,40 @@ class RedisIO:
             self.pipeline([("SCRIPT LOAD", text) for text in missing])
 
     def _ask_epoch(self) -> list[str]:
-        own = (self.keys.prefix, self._server_run_id(), FORMAT_VERSION, self.data_id)
+        own = (self.keys.prefix, FORMAT_VERSION, self.data_id, self.epoch)
         reply: list[str] = json.loads(self._execute("EVAL", scripts.load_alone("attach"), 0, *own))
         return reply
 
-    def _server_run_id(self) -> str:
-        return str(self._client.info("server")["run_id"])
+    def epoch_reads(self) -> list[Sequence[Argument]]:
+        """Returns the commands whose replies `in_epoch` takes."""
+        return [
+            ("HMGET", self.keys.meta(), "epoch", "epoch_start", "replid"),
+            ("INFO replication",),  # in one string: the driver leaves the reply as it is
+        ]
+
+    def in_epoch(self, record: Sequence[bytes | None], replication: bytes) -> int | None:
+        """Returns the first resourceVersion of the epoch that this process knows, if what was read
+        together with these replies is of it. Otherwise reads or begins the epoch, and returns None:
+        positions are void.
+
+        Raises: StoreUnavailable.
+        """
+        epoch, start, term = record
+        is_of_term = not term or b"master_replid:" + term in replication
+        if epoch is None or epoch.decode() != self.epoch or not is_of_term:
+            self.attach()
+        if epoch is None or epoch.decode() != self.epoch:  # it has just begun
+            return None
+        return int(start or 0)
+
+    def require_epoch(self, epoch: bytes | None) -> None:
+        """Raises EpochChanged if this is not the epoch that the process knows, which is read then.
+        `epoch` was read together with what has to be of it.
+        """
+        if self.epoch and (epoch is None or epoch.decode() != self.epoch):
+            self.drop()
+            self.attach()
+            raise errors.EpochChanged
 
     def execute(self, *command: Argument) -> Any:
         """Sends one plain command, and returns its reply as the driver parses it (bytes stay
@@ -264,6 +296,10 @@ class RedisIO:
     def _execute(self, *command: Argument) -> Any:
         return self._client.execute_command(*map(encode, command))  # type: ignore[no-untyped-call] # the driver's gap
 
+    def drop(self) -> None:
+        """Closes the idle connections, such as those to a server that is no longer the master."""
+        self._client.connection_pool.disconnect(inuse_connections=False)
+
     def close(self) -> None:
         """Closes all connections. The next call opens new ones."""
         self._client.connection_pool.disconnect()
@@ -344,7 +380,7 @@ def translate_errors(links: Links, command: Sequence[Argument] = ()) -> Iterator
             text = f"{to_text(command[1])}: {text}"
         translated = errors.from_redis(text)
         if type(translated) is errors.WritesRefused:
-            links.drop_idle()  # the name, or the sentinel, may lead to another server by now
+            links.drop()  # the name, or the sentinel, may lead to another server by now
         raise translated from error
     except redis.exceptions.RedisError as error:
         raise errors.KcmError(f"the Redis client failed: {error}") from error

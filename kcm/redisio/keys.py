@@ -22,8 +22,8 @@ class Keys:
 
     # --- store
     def meta(self) -> str:
-        """Hash: run_id, format, epoch, epoch_start, epoch_token, born (the data id); former, if the
-        store was emptied.
+        """Hash: run_id and replid of the server, format, epoch, epoch_start, epoch_token, born (the
+        data id); former, if the store was emptied.
         """
         return self._join("meta")
 

@@ -3,9 +3,17 @@
 from __future__ import annotations
 
 import weakref
-from typing import Any, Self
+from typing import Any, Protocol, Self
 
 import redis
+
+
+class OtherLink(Protocol):
+    """A connection that is in no pool of the driver."""
+
+    def drop(self) -> None:
+        """Closes it. Any thread may call it."""
+        ...
 
 
 class Links:
@@ -14,6 +22,8 @@ class Links:
     def __init__(self) -> None:
         # A pool is removed with its client.
         self._pools: weakref.WeakSet[redis.ConnectionPool] = weakref.WeakSet()
+        self._others: weakref.WeakSet[OtherLink] = weakref.WeakSet()
+        self._epoch = ""
         self._told: set[str] = set()
 
     def __deepcopy__(self, memo: Any) -> Self:
@@ -23,6 +33,10 @@ class Links:
         """Adds the connections of a client."""
         self._pools.add(pool)
 
+    def add_other(self, link: OtherLink) -> None:
+        """Adds a connection that is in no pool. It is removed with its owner."""
+        self._others.add(link)
+
     def drop_idle(self) -> None:
         """Closes all idle connections.
 
@@ -31,6 +45,25 @@ class Links:
         """
         for pool in list(self._pools):
             pool.disconnect(inuse_connections=False)
+
+    def drop(self) -> None:
+        """Closes all connections, those in use once their command has its reply.
+
+        They may lead to a server that is no longer the master.
+        """
+        for pool in list(self._pools):
+            pool.update_active_connections_for_reconnect()
+        self.drop_idle()
+        for other in list(self._others):
+            other.drop()
+
+    def enter_epoch(self, epoch: str) -> None:
+        """Closes all connections if this epoch is another than the last one, since some may lead to
+        the server of that one.
+        """
+        before, self._epoch = self._epoch, epoch
+        if before not in ("", epoch):
+            self.drop()
 
     def is_told_first(self, data_id: str) -> bool:
         """Reports whether nothing was logged yet about a store that was emptied. A process has many

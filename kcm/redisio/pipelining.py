@@ -84,6 +84,15 @@ class _Link(asyncio.Protocol):
         if self._transport is not None and not self._loop.is_closed():
             self._transport.abort()
 
+    def drop(self) -> None:
+        """Closes the connection. Any thread may call it."""
+        if self._loop.is_closed():
+            return
+        if greenlets.is_running():  # in the loop's thread: the next call must not find it open
+            self.close()
+        else:
+            self._loop.call_soon_threadsafe(self.close)
+
     async def end_with_loop(self) -> None:
         """Waits until the connection is closed. Closes it if the task is cancelled, as at the
         loop's end.
@@ -151,6 +160,7 @@ class PipelinedIO(RedisIO):
         self._callbacks: dict[Argument, Callable[[Reply], Reply]] = dict(
             self._client.response_callbacks
         )
+        self._links.add_other(self)
 
     def call(self, name: str, *args: Argument, call_id: str | None = None) -> list[str]:
         if call_id != "":
@@ -191,6 +201,11 @@ class PipelinedIO(RedisIO):
 
     def info(self, section: str) -> dict[str, Any]:
         return greenlets.block(partial(super().info, section))
+
+    def drop(self) -> None:
+        super().drop()
+        if self._link is not None:
+            self._link.drop()
 
     def close(self) -> None:
         """Closes all connections. Call it in the event loop, or after the loop has ended."""

@@ -4,8 +4,8 @@ Each `lua/<name>.lua` defines `run()`, which returns a flat array of strings who
 a status word. In the loaded text, libraries (`lib_core.lua` and those of its `--! use` lines) come
 before it, and a part that all scripts share comes after it. These guarantee for every script:
 
-- it returns `EPOCH` when the caller knows another epoch than the store has, or the store has
-  lost a counter (design 0003);
+- it returns `EPOCH` when the caller knows another epoch than the store has, the server was promoted
+  since it began, or the store has lost a counter (design 0003);
 - a call id that was answered in the last 60 s gets the same answer, and nothing is done again
   (design 0002: the driver repeats a call whose reply was lost);
 - `NOW` is the clock of Redis in ms, plus the offset that tests pass in. When that clock is set
@@ -28,7 +28,7 @@ from importlib import resources
 _USE = re.compile(r"^--! use (\S+)$", re.MULTILINE)
 
 _CLOSING = """
-if META[1] ~= ARGV[2] then return '["EPOCH"]' end
+if not is_epoch(ARGV[2]) then return '["EPOCH"]' end
 for _, counter in ipairs({P .. ':rv', P .. ':token'}) do
   if not tonumber(redis.pcall('GET', counter)) then return '["EPOCH"]' end
 end

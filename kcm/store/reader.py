@@ -1,7 +1,8 @@
 """Reads objects: one, a page, or all with an index entry.
 
 Guarantees: the resourceVersion of a list is the counter from before its first page was read. So a
-watch from there returns all changes that the list may or may not have.
+watch from there returns all changes that the list may or may not have. The pages of a list are of
+one epoch (design 0003): none comes from a server that was the master before.
 """
 
 from __future__ import annotations
@@ -186,13 +187,17 @@ class StoreReader:
         """Returns the resourceVersion of the newest write of each resource, 0 for none.
 
         A cache that has reached it has every write (design 0011). If these versions were lost, they
-        are restored from the watch logs. Raises: StoreUnavailable.
+        are restored from the watch logs. In an epoch that has just begun they are beyond whatever
+        was read before. Raises: StoreUnavailable.
         """
         fields = [*(resource.name for resource in resources), ALL_KNOWN]
-        *versions, all_known = self._io.execute("HMGET", self._io.keys.last_rv(), *fields)
+        read = ("HMGET", self._io.keys.last_rv(), *fields)
+        (*versions, all_known), *epoch = self._io.pipeline([read, *self._io.epoch_reads()])
+        if self._io.in_epoch(*epoch) is None:
+            *versions, all_known = self._io.execute(*read)
         if all_known is None:
             self._io.restore_last_versions()
-            *versions, _ = self._io.execute("HMGET", self._io.keys.last_rv(), *fields)
+            *versions, _ = self._io.execute(*read)
         return {
             resource: int(version or 0)
             for resource, version in zip(resources, versions, strict=True)
@@ -230,16 +235,23 @@ class StoreReader:
         """Returns up to `count` pairs of key and JSON that follow the key `after`.
 
         An object that was deleted meanwhile has empty JSON (MISSING), so only an empty page means
-        the end.
+        the end. Raises: StoreUnavailable; EpochChanged if it is read in another epoch than what
+        this process read before.
         """
         first = f"({after}" if after else (f"[{namespace}/" if namespace else "-")
         last = f"({namespace}0" if namespace else "+"  # '0' follows '/'
-        keys = self._io.execute(
-            "ZRANGEBYLEX", self._io.keys.object_keys(resource.name), first, last, "LIMIT", 0, count
+        listed = self._io.keys.object_keys(resource.name)
+        epoch = ("HGET", self._io.keys.meta(), "epoch")
+        keys, read_in = self._io.pipeline(
+            [("ZRANGEBYLEX", listed, first, last, "LIMIT", 0, count), epoch]
         )
+        self._io.require_epoch(read_in)
         names = [key.decode(errors="surrogateescape") for key in keys]
+        if not names:
+            return []
         commands = [("HGET", self._io.keys.object(resource.name, key), "json") for key in names]
-        values = self._io.pipeline_each(commands) if commands else []
+        *values, read_in = self._io.pipeline_each([*commands, epoch])
+        self._io.require_epoch(read_in)
         return [
             (
                 key,

@@ -2,8 +2,8 @@
 
 Guarantees: a reader that continues from the resourceVersion of a list gets every later change of
 the kind once and in order, or learns that its position is `gone` (410), because entries after it
-were trimmed, the server restarted or was emptied (design 0003), or the stream was set aside or
-deleted. Entries that kcm did not write are skipped.
+were trimmed, the server was promoted, restarted or emptied (design 0003), or the stream was set
+aside or deleted. Entries that kcm did not write are skipped.
 """
 
 from __future__ import annotations
@@ -104,24 +104,23 @@ class WatchReader:
         ids = [f"{positions[resource]}-0" for resource in resources]
         block = ("BLOCK", block_ms) if block_ms else ()
         # The checks follow the blocking read in one round trip, so they see the state after it.
-        read, trimmed, (epoch, start), written = self._io.pipeline(
+        read, trimmed, written, *epoch = self._io.pipeline(
             [
                 ("XREAD", "COUNT", _COUNT, *block, "STREAMS", *keys, *ids),
                 ("HGET", self._io.keys.trimmed(), _TRIMMED_WHEN),
-                ("HMGET", self._io.keys.meta(), "epoch", "epoch_start"),
                 ("HMGET", self._io.keys.last_rv(), *(resource.name for resource in resources)),
+                *self._io.epoch_reads(),
             ]
         )
-        if epoch is None or epoch.decode() != self._io.epoch:
-            self._io.attach()  # begins an epoch if there is none, and logs if the store was emptied
-        if epoch is None or epoch.decode() != self._io.epoch:  # it has just begun
+        start = self._io.in_epoch(*epoch)
+        if start is None:
             return Changes((), frozenset(positions), dict(positions))
         floors = self._floors
         if floors.when != trimmed:  # otherwise nothing was trimmed since
             floors = self._floors = self._read_floors()
         by_key = dict(zip(keys, resources, strict=True))
         streams = {by_key[name.decode()]: entries for name, entries in _streams(read)}
-        changes = _assemble(positions, streams, floors, int(start or 0))
+        changes = _assemble(positions, streams, floors, start)
         newest = dict(zip(resources, map(parse_version, written), strict=True))
         gone = changes.gone | self._lost_logs(changes.positions, newest)
         return replace(changes, gone=gone, newest=newest)

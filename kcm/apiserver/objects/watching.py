@@ -127,8 +127,9 @@ class HttpWatch:
         options, version = self._options, self._options.fresh.version
         if version is None or options.initial_end:
             self._cacher.wait_for_version(options.selection.resource, version or 0)
-        else:
-            self._cacher.wait_until_filled(options.selection.resource)
+        elif version > self._cacher.wait_until_filled(options.selection.resource):
+            # Of a write that is on its way here, or of an epoch that was lost with its server.
+            self._cacher.wait_for_version(options.selection.resource, version)
         # Without a version, and without the present objects, the watch starts now.
         after = None if options.with_present else version or self._cache.position
         self._present, self._watcher = self._cache.subscribe(

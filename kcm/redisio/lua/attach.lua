@@ -1,16 +1,25 @@
 -- The first call of every process, repeated whenever the epoch is not the one that it knows.
--- An epoch ends when the server restarts, and when data is lost: a server that was emptied has
--- no epoch, and the epoch of one that lost a counter is void. A new epoch makes all older
--- positions and tokens void by moving both counters forward (design 0003).
--- ARGV: prefix, run id, format version of this program, the data id that the caller knows or ''
+-- An epoch ends with the server's term as master, with its run, and when data is lost: a server
+-- that was emptied has no epoch, and the epoch of one that lost a counter is void. It ends, too,
+-- when a caller knows of a later one, which was lost with another server. A new epoch makes all
+-- older positions and tokens void by moving both counters forward (design 0003).
+-- ARGV: prefix, format version of this program, and what the caller knows, each '' for nothing:
+--   the data id, the epoch
 -- returns: status NEW | SAME | EPOCH | EMPTIED | FORMAT; the stored format for FORMAT, else
---   the epoch and the data id
+--   the epoch, the data id, and the server's replication id
 local P = ARGV[1]
 local meta, rv_key, token_key = P .. ':meta', P .. ':rv', P .. ':token'
 local function int(n) return string.format('%.0f', n) end
 local clock = redis.call('TIME')
 local MICROS = clock[1] * 1000000 + clock[2]
 local MAX_ID = 4503599627370496 -- as in store_write.lua
+local FORWARD = 1000000
+
+-- Returns a field of INFO, '' if this server has none of the name.
+local function info(section, name)
+  return string.match(redis.call('INFO', section), name .. ':(%w+)') or ''
+end
+local RUN_ID, REPLID = info('server', 'run_id'), info('replication', 'master_replid')
 
 -- Renames a key of another type, which another program has written.
 local function require_type(key, expected)
@@ -27,11 +36,12 @@ local function counter(key)
   return number and number < MAX_ID and number or nil
 end
 
--- Moves a counter beyond all numbers that were drawn before. If the count was lost, that is the
--- time in microseconds, since no counter grows as fast.
-local function advance(key, lost)
-  local new = (counter(key) or 0) + 1000000
-  if lost or not counter(key) then new = math.max(new, MICROS) end
+-- Moves a counter beyond all numbers that were drawn before, here or on a server of which nothing
+-- is left: to the time in microseconds, since no counter grows as fast. Where this server's clock is
+-- behind, it goes on from the counter, and from `start`, with which an epoch began that the caller
+-- knows.
+local function advance(key, start)
+  local new = math.max(MICROS, math.max(counter(key) or 0, start) + FORWARD)
   redis.call('SET', key, int(new))
   return int(new)
 end
@@ -40,11 +50,23 @@ require_type(meta, 'hash')
 require_type(rv_key, 'string')
 require_type(token_key, 'string')
 require_type(P .. ':last_rv', 'hash')
-local known = redis.call('HMGET', meta,
-  'run_id', 'format', 'epoch', 'born', 'epoch_start', 'epoch_token', 'former')
-local run_id, format, epoch, data_id, former = known[1], known[2], known[3], known[4], known[7]
-if format and tonumber(format) and tonumber(format) > tonumber(ARGV[3]) then
+local stored = redis.call('HMGET', meta, 'run_id', 'format', 'epoch', 'born', 'epoch_start',
+  'epoch_token', 'former', 'replid')
+local run_id, format, epoch, data_id, former = stored[1], stored[2], stored[3], stored[4], stored[7]
+if format and tonumber(format) and tonumber(format) > tonumber(ARGV[2]) then
   return cjson.encode({'FORMAT', format})
+end
+
+-- Returns the counters with which an epoch began, 0 for one that does not say so.
+local function starts_of(name)
+  local rv, token = string.match(name or '', '%.(%d+):(%d+)$')
+  return tonumber(rv or '0'), tonumber(token or '0')
+end
+local known_rv, known_token = starts_of(ARGV[4])
+-- Reports whether the caller knows an epoch that did not come before the stored one.
+local function is_behind()
+  local rv, token = starts_of(epoch)
+  return ARGV[4] ~= epoch and known_rv > 0 and (known_rv >= rv or known_token >= token)
 end
 
 local function whole(key, oldest)
@@ -53,9 +75,9 @@ local function whole(key, oldest)
 end
 
 local function begin_epoch(rv, token)
-  epoch = ARGV[2] .. '.' .. int(MICROS) .. '.' .. rv
-  redis.call('HSET', meta, 'run_id', ARGV[2], 'format', ARGV[3], 'epoch', epoch, 'born', data_id,
-    'epoch_start', rv, 'epoch_token', token)
+  epoch = RUN_ID .. '.' .. int(MICROS) .. '.' .. rv .. ':' .. token
+  redis.call('HSET', meta, 'run_id', RUN_ID, 'replid', REPLID, 'format', ARGV[2], 'epoch', epoch,
+    'born', data_id, 'epoch_start', rv, 'epoch_token', token)
   -- No cache that was filled before may be taken for fresh.
   for _, resource in ipairs(redis.call('HKEYS', P .. ':last_rv')) do
     redis.call('HSET', P .. ':last_rv', resource, rv)
@@ -64,22 +86,22 @@ end
 
 local status = 'SAME'
 if redis.call('EXISTS', meta, rv_key, token_key) == 0 then
-  status, data_id = 'NEW', ARGV[2] .. '.' .. int(MICROS)
+  status, data_id = 'NEW', RUN_ID .. '.' .. int(MICROS)
   redis.call('SET', rv_key, '0')
   redis.call('SET', token_key, '0')
   begin_epoch('0', '0')
   redis.call('HSET', P .. ':last_rv', '*', '0') -- from now on it has every write
-elseif run_id ~= ARGV[2] or not epoch or not data_id
-    or not whole(rv_key, known[5] or '0') or not whole(token_key, known[6] or '0') then
-  status, data_id = 'EPOCH', data_id or ARGV[2] .. '.' .. int(MICROS)
-  begin_epoch(advance(rv_key), advance(token_key))
+elseif run_id ~= RUN_ID or stored[8] ~= REPLID or not epoch or not data_id or is_behind()
+    or not whole(rv_key, stored[5] or '0') or not whole(token_key, stored[6] or '0') then
+  status, data_id = 'EPOCH', data_id or RUN_ID .. '.' .. int(MICROS)
+  begin_epoch(advance(rv_key, known_rv), advance(token_key, known_token))
 end
-if ARGV[4] ~= '' and ARGV[4] ~= data_id then
+if ARGV[3] ~= '' and ARGV[3] ~= data_id then
   status = 'EMPTIED'
-  if former ~= ARGV[4] then -- the first call that knows: older positions are ahead of the counters
-    redis.call('HSET', meta, 'former', ARGV[4])
-    begin_epoch(advance(rv_key, true), advance(token_key, true))
+  if former ~= ARGV[3] then -- the first call that knows: older positions are ahead of the counters
+    redis.call('HSET', meta, 'former', ARGV[3])
+    begin_epoch(advance(rv_key, known_rv), advance(token_key, known_token))
     redis.pcall('HINCRBY', P .. ':store:stats', 'emptied', 1)
   end
 end
-return cjson.encode({status, epoch, data_id})
+return cjson.encode({status, epoch, data_id, REPLID})

@@ -5,9 +5,9 @@ local CALL = ARGV[3]
 local function arg(i) return ARGV[4 + i] end
 local ARGC = #ARGV - 4
 
--- The epoch, the milliseconds by which the wall clock was set back so far, and the time that a
--- test has set.
-local META = redis.pcall('HMGET', P .. ':meta', 'epoch', 'set_back', 'time')
+-- The epoch, the milliseconds by which the wall clock was set back so far, the time that a test
+-- has set, and the server's replication id when the epoch began.
+local META = redis.pcall('HMGET', P .. ':meta', 'epoch', 'set_back', 'time', 'replid')
 local function whole(text)
   return text and #text <= 15 and string.match(text, '^%d+$') and tonumber(text) or 0
 end
@@ -29,6 +29,15 @@ local MOMENT = NOW + clock[2] % 1000 / 1000 -- with fractions
 
 -- Lua would print 1e14 as '1e+14'; ids and counters need all digits.
 local function int(n) return string.format('%.0f', n) end
+
+-- Reports whether the store has the epoch that the caller knows, and the server's term as master is
+-- that in which it began: a promotion changes the replication id (design 0003).
+local function is_epoch(name)
+  if META[1] ~= name then return false end
+  local term = META[4] or ''
+  return term == '' or
+    string.find(redis.call('INFO', 'replication'), 'master_replid:' .. term, 1, true) ~= nil
+end
 
 -- Reports whether there is no fence, or the record still holds this token and the token was
 -- drawn in this epoch.

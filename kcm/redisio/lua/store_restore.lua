@@ -4,6 +4,7 @@
 -- ARGV: resource...
 -- returns: OK, '1' if the record of last writes was lost
 local LAST = P .. ':last_rv'
+local MAX_ID = 4503599627370496 -- as in store_write.lua
 
 -- Returns the number of a log's first entry, nil without entries, and that of its last id, nil
 -- without a log.
@@ -17,7 +18,7 @@ local function ends_of(r)
       first = string.match(info[n + 1][1], '^%d+')
     end
   end
-  if #last > 15 then return end -- not an id of kcm, see store_write
+  if #last > 16 or tonumber(last) > MAX_ID then return end -- not an id of kcm
   return first, last
 end
 

@@ -29,6 +29,7 @@ class MemoryIO(RedisIO):
         self.name = "memory"
         self.keys = Keys(self.settings.prefix)
         self.epoch = self.data_id = "1"
+        self.term = ""
         self._clock = clock
         self._data = MemoryData(self.keys)
         self._data.hashes[self.keys.meta()] = {"epoch": b"1", "epoch_start": b"0"}
@@ -46,6 +47,15 @@ class MemoryIO(RedisIO):
 
     def attach(self) -> None:
         """Does nothing, since the epoch never changes."""
+
+    def epoch_reads(self) -> list[Sequence[Argument]]:
+        return []
+
+    def in_epoch(self, *replies: Any) -> int:
+        return 0
+
+    def drop(self) -> None:
+        """Does nothing, since there is no connection."""
 
     def close(self) -> None:
         """Does nothing, since there is no connection."""
