@@ -3,6 +3,7 @@
     python tools/published_api.py fields swagger.json > tests/unit/api/published_fields.txt
     python tools/published_api.py kinds aggregated_v2.json > tests/unit/api/published_kinds.txt
     python tools/published_api.py roles cluster-roles.yaml > tests/unit/api/published_roles.txt
+    python tools/published_api.py roles controller-roles.yaml >> tests/unit/api/published_roles.txt
 
 The first document is api/openapi-spec/swagger.json of the release that kcm follows. Names and types
 are read, descriptions are not. API versions that are off by default are left out, apart from those
@@ -23,14 +24,15 @@ The second document is the aggregated discovery of /apis. A line is a resource o
     apps/v1 deployments Deployment deployment Namespaced short=deploy categories=all create,...
     apps/v1 deployments/status Deployment get,patch,update
 
-The third document is in plugin/pkg/auth/authorizer/rbac/bootstrappolicy/testdata. A line is a rule:
-role, verbs, groups, resources and names of objects, or role, verbs, `-` and paths.
+The last two are in plugin/pkg/auth/authorizer/rbac/bootstrappolicy/testdata. A line is a
+rule: role, verbs, groups, resources and names of objects, or role, verbs, `-` and paths.
 """
 
 from __future__ import annotations
 
 import gzip
 import json
+import re
 import sys
 from collections.abc import Iterator
 from itertools import groupby
@@ -42,6 +44,7 @@ import yaml
 Schema = dict[str, Any]
 
 # API versions that upstream has off by default and kcm serves.
+_OPENSHIFT = re.compile("openshift|service-ca-")
 _ALSO = ("certificates.v1beta1.ClusterTrustBundle", "storagemigration.v1beta1.")
 _SPECIAL = {
     "Quantity": "quantity", "IntOrString": "intstr", "Time": "time", "MicroTime": "microtime",
@@ -153,7 +156,7 @@ def rule_lines(document: dict[str, Any]) -> Iterator[str]:
     """Yields a line for each rule of the roles in a list, but for those that only OpenShift has."""
     for role in document["items"]:
         name = role["metadata"]["name"]
-        for rule in role.get("rules") or () if "openshift" not in name else ():
+        for rule in role.get("rules") or () if not _OPENSHIFT.search(name) else ():
             yield f"{name} {_words(rule)}"
 
 

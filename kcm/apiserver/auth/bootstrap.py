@@ -15,7 +15,7 @@ import structlog
 from kcm import errors
 from kcm.api.rbac_v1 import ClusterRole, ClusterRoleBinding, PolicyRule, Role, RoleBinding, Subject
 from kcm.apimachinery.meta_v1 import KubeObject
-from kcm.apiserver.auth import namespace_policy, policy
+from kcm.apiserver.auth import controller_policy, namespace_policy, policy
 from kcm.apiserver.auth.authorizer import PreparedRule
 from kcm.apiserver.auth.covering import find_uncovered
 from kcm.store import Store
@@ -35,9 +35,11 @@ def ensure(store: Store, *, joining: bool = False) -> None:
     """
     wanted: list[_Rbac] = [
         *policy.cluster_roles(),
+        *controller_policy.controller_roles(),
         *namespace_policy.namespace_roles(),
         *namespace_policy.namespace_role_bindings(),
         *policy.cluster_role_bindings(),
+        *controller_policy.controller_role_bindings(),
         *(policy.joining_bindings() if joining else ()),
     ]
     for default, stored in ensure_objects(store, wanted):

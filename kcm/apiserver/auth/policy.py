@@ -1,7 +1,4 @@
-"""The default cluster roles and their bindings.
-
-Upstream's roles for its own controllers are left out, since kcm's controllers write to the store
-without passing this server.
+"""The default cluster roles and their bindings, apart from those of controllers.
 
 Source: plugin/pkg/auth/authorizer/rbac/bootstrappolicy/policy.go, Kubernetes 1.36.
 """
@@ -36,7 +33,7 @@ _AGGREGATE = "rbac.authorization.k8s.io/aggregate-to-"
 
 _READ = "get list watch"
 _CHANGE = "create delete deletecollection patch update"
-_EVENTS = ("create patch update", "core events.k8s.io", "events")
+EVENTS = ("create patch update", "core events.k8s.io", "events")
 _REVIEWS = (
     ("create", "authentication.k8s.io", "tokenreviews"),
     ("create", "authorization.k8s.io", "subjectaccessreviews"),
@@ -98,7 +95,7 @@ _OF_NODES: Sequence[RuleText] = (
     ("create get list watch", "core", "nodes"),
     ("patch update", "core", "nodes/status"),
     ("patch update", "core", "nodes"),
-    _EVENTS,
+    EVENTS,
     (_READ, "core", "pods"),
     ("create delete", "core", "pods"),
     ("patch update", "core", "pods/status"),
@@ -123,7 +120,7 @@ _NODE: Sequence[RuleText] = (
     ("deletecollection", "resource.k8s.io", "resourceslices"),
 )
 _CONTROLLER_MANAGER: Sequence[RuleText] = (
-    _EVENTS,
+    EVENTS,
     ("create", "coordination.k8s.io", "leases"),
     ("get update", "coordination.k8s.io", "leases", "kube-controller-manager"),
     ("create", "core", "secrets serviceaccounts"),
@@ -135,7 +132,7 @@ _CONTROLLER_MANAGER: Sequence[RuleText] = (
     ("create", "core", "serviceaccounts/token"),
 )
 _SCHEDULER: Sequence[RuleText] = (
-    _EVENTS,
+    EVENTS,
     ("create", "coordination.k8s.io", "leases"),
     ("get update", "coordination.k8s.io", "leases", "kube-scheduler"),
     (_READ, "core", "nodes"),
@@ -163,21 +160,21 @@ _SCHEDULER: Sequence[RuleText] = (
 _PROXIER: Sequence[RuleText] = (
     ("list watch", "core", "endpoints services"),
     (_READ, "core", "nodes"),
-    _EVENTS,
+    EVENTS,
     ("list watch", "discovery.k8s.io", "endpointslices"),
     ("list watch", "networking.k8s.io", "servicecidrs"),
 )
 _PROBLEM_DETECTOR: Sequence[RuleText] = (
     ("get", "core", "nodes"),
     ("patch", "core", "nodes/status"),
-    _EVENTS,
+    EVENTS,
 )
 _PROVISIONER: Sequence[RuleText] = (
     (f"create delete {_READ}", "core", "persistentvolumes"),
     (f"update {_READ}", "core", "persistentvolumeclaims"),
     (_READ, "storage.k8s.io", "storageclasses"),
     ("watch", "core", "events"),
-    _EVENTS,
+    EVENTS,
 )
 _VOLUME_SCHEDULER: Sequence[RuleText] = (
     (f"patch update {_READ}", "core", "persistentvolumeclaims persistentvolumes"),
@@ -264,7 +261,7 @@ _BOUND: Mapping[str, Sequence[str]] = {
 
 def cluster_roles() -> list[ClusterRole]:
     """Returns the default ClusterRoles, sorted by name."""
-    rules = {name: parse_rules(rules) for name, rules in _RULES.items()}
+    rules = {name: parse_rules(texts) for name, texts in _RULES.items()}
     rules["cluster-admin"].append(PolicyRule(verbs=["*"], non_resource_urls=["*"]))
     for name, paths in _PATHS.items():
         reading = PolicyRule(verbs=["get"], non_resource_urls=paths.split())
@@ -306,15 +303,22 @@ def joining_bindings() -> list[ClusterRoleBinding]:
 
 
 def cluster_role_bindings() -> list[ClusterRoleBinding]:
-    """Returns the default ClusterRoleBindings. Each grants the ClusterRole of the same name."""
-    return [
-        ClusterRoleBinding(
-            metadata=default_metadata(name),
-            role_ref=RoleRef(api_group=GROUP, kind="ClusterRole", name=name),
-            subjects=[parse_subject(text) for text in subjects] or None,
-        )
-        for name, subjects in _BOUND.items()
-    ]
+    """Returns the default ClusterRoleBindings."""
+    return [new_binding(name, subjects) for name, subjects in _BOUND.items()]
+
+
+def new_binding(name: str, subjects: Iterable[str]) -> ClusterRoleBinding:
+    """Returns a default binding, which grants the ClusterRole of the same name."""
+    return ClusterRoleBinding(
+        metadata=default_metadata(name),
+        role_ref=RoleRef(api_group=GROUP, kind="ClusterRole", name=name),
+        subjects=[parse_subject(text) for text in subjects] or None,
+    )
+
+
+def new_role(name: str, rules: Iterable[RuleText]) -> ClusterRole:
+    """Returns a default role that is not aggregated."""
+    return ClusterRole(metadata=default_metadata(name), rules=parse_rules(rules))
 
 
 def _role(name: str, rules: list[PolicyRule] | None) -> ClusterRole:

@@ -11,6 +11,7 @@ from itertools import product
 from pathlib import Path
 
 from kcm.api import codec
+from kcm.apiserver.auth.controller_policy import controller_role_bindings, controller_roles
 from kcm.apiserver.auth.policy import cluster_role_bindings, cluster_roles, node_rules
 
 _ROOT = Path(__file__).parents[4]
@@ -33,7 +34,7 @@ def list_permissions(lines: Iterable[str]) -> Iterator[tuple[str, ...]]:
 
 
 def test_cluster_roles_permit_what_upstreams_permit() -> None:
-    roles = {"items": [codec.to_dict(role) for role in cluster_roles()]}
+    roles = {"items": [codec.to_dict(role) for role in (*cluster_roles(), *controller_roles())]}
     published = (_ROOT / "tests" / "unit" / "api" / "published_roles.txt").read_text("utf-8")
     kcm = set(list_permissions(_TOOL["rule_lines"](roles)))
     upstream = set(list_permissions(published.splitlines()))
@@ -52,3 +53,11 @@ def test_a_binding_may_be_for_a_service_account() -> None:
     assert [(one.kind, one.namespace, one.name, one.api_group) for one in subjects] == [
         ("ServiceAccount", "kube-system", "kube-dns", None)
     ]
+
+
+def test_each_controller_has_an_account_with_its_role() -> None:
+    bound = {one.role_ref.name: one.subjects or [] for one in controller_role_bindings()}
+    assert bound.keys() == {role.name for role in controller_roles()}
+    assert [
+        (one.kind, one.namespace, one.name) for one in bound["system:controller:job-controller"]
+    ] == [("ServiceAccount", "kube-system", "job-controller")]
