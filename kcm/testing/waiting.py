@@ -12,7 +12,8 @@ import time
 from collections.abc import Callable
 
 PATIENCE = 60.0  # seconds after which a wait fails
-_BETWEEN_LOOKS = 0.02  # seconds between checks of the condition
+_BETWEEN_LOOKS = 0.02  # seconds between checks of the condition, at least
+_LONGEST_PAUSE = 1.0
 
 
 def until(
@@ -27,10 +28,14 @@ def until(
     which can explain why it did not happen.
     """
     deadline = time.monotonic() + within
+    looked = time.monotonic()
     while not holds():
         if time.monotonic() > deadline:
             raise AssertionError(f"{what} did not happen within {within:g} s {words()}")
-        threading.Event().wait(_BETWEEN_LOOKS)
+        # A look that starts a program leaves most of the time to what it waits for.
+        pause = min(3 * (time.monotonic() - looked), _LONGEST_PAUSE)
+        threading.Event().wait(max(pause, _BETWEEN_LOOKS))
+        looked = time.monotonic()
 
 
 def let_time_pass(seconds: float, why: str) -> None:
