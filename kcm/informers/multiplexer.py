@@ -127,7 +127,7 @@ class WatchMultiplexer(Loop):
                 if not positions:
                     return {}
                 changes = self._source.read_changes(positions, 0)
-                self._hand_out(reflectors, changes)
+                self._hand_out(reflectors, positions, changes)
             except EpochChanged as error:
                 self._expire_all(error)
                 return {}
@@ -147,7 +147,7 @@ class WatchMultiplexer(Loop):
         blocks = patience > 0 and not self._options.pull
         block_ms = max(1, int(min(wait, patience) * 1000)) if blocks else 0
         changes = self._source.read_changes(positions, block_ms)
-        self._hand_out(reflectors, changes)
+        self._hand_out(reflectors, positions, changes)
         worked = bool(changes.entries or changes.gone)
         if self._options.pull:
             busy = len(changes.entries) >= self._options.busy_entries
@@ -155,19 +155,28 @@ class WatchMultiplexer(Loop):
             return Turn(worked, upkeep_in=min(wait, follow))
         return Turn(worked, rest=self._pause() if changes.entries else 0.0)
 
-    def _hand_out(self, reflectors: Sequence[AnyReflector], changes: Changes) -> None:
+    def _hand_out(
+        self,
+        reflectors: Sequence[AnyReflector],
+        positions: Mapping[Resource, int],
+        changes: Changes,
+    ) -> None:
+        """Hands out what was read from `positions`. Most kinds have not changed."""
         if changes.entries:
             self._on_read(changes.entries)
         entries: defaultdict[Resource, list[WatchEntry]] = defaultdict(list)
         for change in changes.entries:
             entries[change.resource].append(change)
+        reached = changes.positions
+        moved = {kind for kind in reached if reached[kind] != positions.get(kind)}
+        moved |= entries.keys() | changes.gone
         for reflector in reflectors:
-            if reflector.position is None:
+            if reflector.resource not in moved or reflector.position is None:
                 continue
             if reflector.resource in changes.gone:
                 reflector.expire()
                 continue
-            position = changes.positions.get(reflector.resource, 0)
+            position = reached.get(reflector.resource, 0)
             reflector.apply(entries.get(reflector.resource, ()), position)
 
     def _pause(self) -> float:

@@ -166,8 +166,10 @@ class Reflector(Generic[T]):
 
     def resync_if_due(self) -> None:
         """Resyncs if the period is over and the resync of any handler is due."""
+        if self._position is None or self._resync_at == NEVER:
+            return
         now = self._clock.monotonic()
-        if self._position is None or now < self._resync_at:
+        if now < self._resync_at:
             return
         self._resync_at = now + self._resync_period
         if self._should_resync is None or self._should_resync():

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import zip_longest
 from typing import Any, Literal, cast, get_args
 
 import structlog
@@ -17,6 +18,7 @@ import structlog
 from kcm import errors
 from kcm.api.scheme import Resource
 from kcm.redisio import RedisIO
+from kcm.redisio.keys import Keys
 
 log = structlog.get_logger("kcm.store")
 
@@ -26,6 +28,7 @@ MAX_ID = 1 << 52  # a greater id is not kcm's, see store_write.lua
 _TYPES = frozenset(get_args(ChangeType)) - {"BOOKMARK"}
 _LOG_TYPES = (b"stream", b"none")
 _COUNT = 1000  # entries per stream and read: bounds the reply
+_MOST_SETS = 64  # sets of kinds of which something is kept; each controller reads its own
 _TRIMMED_WHEN = "*"  # the field that changes whenever another field does
 
 
@@ -61,6 +64,7 @@ class WatchReader:
     def __init__(self, io: RedisIO) -> None:
         self._io = io
         self._floors = _Floors()
+        self._kinds: dict[tuple[Resource, ...], _Kinds] = {}  # of the latest reads
         # Resources whose last read ended before their newest write: the resourceVersions of the
         # end of the read and of that write. `_reported` has those that were reported as lost.
         self._ends: Mapping[Resource, tuple[int, int]] = {}
@@ -99,16 +103,15 @@ class WatchReader:
         return {resource: at for resource, at in positions.items() if resource not in wrong}
 
     def _read(self, positions: Mapping[Resource, int], block_ms: int) -> Changes:
-        resources = list(positions)
-        keys = [self._io.keys.watch(resource.name) for resource in resources]
-        ids = [f"{positions[resource]}-0" for resource in resources]
+        kinds = self._find_kinds(tuple(positions))
+        ids = [f"{position}-0" for position in positions.values()]
         block = ("BLOCK", block_ms) if block_ms else ()
         # The checks follow the blocking read in one round trip, so they see the state after it.
         read, trimmed, written, *epoch = self._io.pipeline(
             [
-                ("XREAD", "COUNT", _COUNT, *block, "STREAMS", *keys, *ids),
+                ("XREAD", "COUNT", _COUNT, *block, "STREAMS", *kinds.logs, *ids),
                 ("HGET", self._io.keys.trimmed(), _TRIMMED_WHEN),
-                ("HMGET", self._io.keys.last_rv(), *(resource.name for resource in resources)),
+                ("HMGET", self._io.keys.last_rv(), *kinds.names),
                 *self._io.epoch_reads(),
             ]
         )
@@ -118,12 +121,20 @@ class WatchReader:
         floors = self._floors
         if floors.when != trimmed:  # otherwise nothing was trimmed since
             floors = self._floors = self._read_floors()
-        by_key = dict(zip(keys, resources, strict=True))
-        streams = {by_key[name.decode()]: entries for name, entries in _streams(read)}
+        streams = {kinds.of_log[name.decode()]: entries for name, entries in _streams(read)}
         changes = _assemble(positions, streams, floors, start)
-        newest = dict(zip(resources, map(parse_version, written), strict=True))
+        newest = kinds.parse_newest(written)
         gone = changes.gone | self._lost_logs(changes.positions, newest)
         return replace(changes, gone=gone, newest=newest)
+
+    def _find_kinds(self, resources: tuple[Resource, ...]) -> _Kinds:
+        """Returns what is kept of a read of these kinds; most readers read the same ones again."""
+        kinds = self._kinds.get(resources)
+        if kinds is None:
+            if len(self._kinds) >= _MOST_SETS:
+                self._kinds.clear()
+            kinds = self._kinds[resources] = _Kinds(resources, self._io.keys)
+        return kinds
 
     def _lost_logs(
         self, positions: Mapping[Resource, int], newest: Mapping[Resource, int]
@@ -147,6 +158,33 @@ class WatchReader:
         when = fields.pop(_TRIMMED_WHEN.encode(), None)
         floors = {name.decode("utf-8", "replace"): parse_version(rv) for name, rv in fields.items()}
         return _Floors(when, floors)
+
+
+class _Kinds:
+    """Some kinds that are read together, and the last writes to them. There are some sixty, of
+    which a read finds one or two changed, so only these are looked at.
+    """
+
+    def __init__(self, resources: tuple[Resource, ...], keys: Keys) -> None:
+        self._resources = resources
+        self.names = [resource.name for resource in resources]
+        self.logs = [keys.watch(name) for name in self.names]
+        self.of_log = dict(zip(self.logs, resources, strict=True))
+        # What Redis said last, and what that means.
+        self._last: tuple[Sequence[bytes | None], Mapping[Resource, int]] = ((), {})
+
+    def parse_newest(self, written: Sequence[bytes | None]) -> Mapping[Resource, int]:
+        """Returns the resourceVersions of the last writes, 0 for none or one that is not valid."""
+        last, newest = self._last
+        if written != last:
+            changed = {
+                resource: parse_version(text)
+                for resource, text, before in zip_longest(self._resources, written, last)
+                if text != before or resource not in newest
+            }
+            newest = {**newest, **changed}
+            self._last = written, newest
+        return newest
 
 
 @dataclass(frozen=True)
@@ -173,16 +211,22 @@ def _assemble(
     epoch: int,
 ) -> Changes:
     """Returns the entries of one read by resource, and the resources whose positions are gone."""
+    below = floors.below
+    gone = {
+        resource
+        for resource, position in positions.items()
+        if position < epoch or position < below.get(resource.name, 0) or position > MAX_ID
+    }
     entries: list[WatchEntry] = []
-    gone = set()
     reached = dict(positions)
-    for resource, position in positions.items():
-        changes = [_change(resource, *entry) for entry in streams.get(resource, ())]
-        newest = _id_number(streams[resource][-1][0]) if resource in streams else position
-        if position < max(floors.below.get(resource.name, 0), epoch) or newest > MAX_ID:
+    for resource, listed in streams.items():
+        newest = _id_number(listed[-1][0])
+        if newest > MAX_ID:
             gone.add(resource)
+        if resource in gone:
             continue
         reached[resource] = newest
+        changes = [_change(resource, *entry) for entry in listed]
         entries += [change for change in changes if change is not None]
     return Changes(entries, frozenset(gone), reached)
 

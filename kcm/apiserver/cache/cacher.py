@@ -69,6 +69,7 @@ class Cacher(Loop):
         self._caches = {resource.name: WatchCache(resource) for resource in self.scheme.resources()}
         self._recent = recent or RecentWrites()
         self._follower = Follower(store, self)
+        self._followed: Sequence[Resource] = ()
         self._pace = ReadPace(self._clock, shortest=MERGE, interval=READ_INTERVAL, burst=READ_BURST)
         self.converter: EntryConverter | None = None  # None converts nothing by webhooks
         # whether every kind was listed that was there when the server started, if it can be; kinds
@@ -182,8 +183,12 @@ class Cacher(Loop):
 
     def _follow_scheme(self) -> None:
         """Adds, replaces and retires caches as custom kinds are added, changed and removed."""
+        resources = self.scheme.resources()
+        if resources is self._followed:
+            return
+        self._followed = resources
         with self._lock:
-            present = {resource.name: resource for resource in self.scheme.resources()}
+            present = {resource.name: resource for resource in resources}
             for name, resource in present.items():
                 if name not in self._caches:
                     self._caches[name] = WatchCache(resource)
