@@ -87,6 +87,7 @@ class KubeletOptions:
     adopts_orphans: bool = False  # see runtime/process/orphans.py
     container_log_max_size: int = 10 * 1024 * 1024  # bytes
     container_log_max_files: int = 5
+    container_log_monitor_interval: float = 10.0  # for runtimes whose logs the kubelet rotates
 
     # --- the node's HTTP API
     port: int = 10250
@@ -107,7 +108,10 @@ class KubeletOptions:
             "--pod-max-pids must be more than 0, or -1 for no limit",
         )
         require(self.lease_duration >= 1, "--node-lease-duration-seconds must be at least 1")
-        for flag in ("file_check_frequency", "http_check_frequency", "sync_frequency"):
+        for flag in (
+            "file_check_frequency", "http_check_frequency", "sync_frequency",
+            "container_log_monitor_interval",
+        ):  # fmt: skip
             require(getattr(self, flag) > 0, f"--{flag.replace('_', '-')} must be more than 0")
         require(
             self.container_runtime in (PROCESS, SIMULATED, CRI),

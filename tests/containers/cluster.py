@@ -6,41 +6,67 @@ import json
 import os
 import signal
 import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 from kcm.testing.waiting import PATIENCE, until
 from tests.containers import images
-from tests.containers.machine import Machine
-from tests.scenarios.system import KUBECTL, Kcm
+from tests.containers.machine import ADDRESS, Machine
+from tests.scenarios.system import KCM, KUBECTL, Kcm
 
+GROUP = f"kcm-test-{os.getpid()}"  # of pods of a kubelet of its own
 Json = dict[str, Any]
 
 
 class Cluster(Kcm):
     """A machine with containerd, and kcm on it."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, *kubelet_flags: str) -> None:
+        """With flags, the kubelet is a process of its own instead of one of `kcm up`."""
         super().__init__(folder, folder / "kcm")
         self.machine = Machine(folder / "machine")
+        self.kubelet_root = folder / "kubelet"
+        self._flags = kubelet_flags
         self._up: subprocess.Popen[bytes] | None = None
+        self._kubelet: subprocess.Popen[bytes] | None = None
 
     def start(self) -> None:
         """Starts everything, and waits until the node is ready."""
         self.machine.start()
+        node = ["--runtime", "cri", "--container-runtime-endpoint", self.machine.endpoint]
         command = [
-            *(sys.executable, "-m", "kcm.cli.main", "up", "--nodes", "0", "--runtime", "cri"),
-            *("--container-runtime-endpoint", self.machine.endpoint),
-            *("--flower-port", "0", "--health-port", "0", "--api-host", "10.99.0.2"),
+            *(*KCM, "up", "--nodes", "0", "--flower-port", "0", "--health-port", "0"),
+            *("--api-host", ADDRESS, *(["--no-kubelet"] if self._flags else node)),
         ]
         log = self.folder / "up.log"
         with log.open("wb") as out:
             self._up = subprocess.Popen(
                 self.machine.command(command), env=self.env, stdout=out, stderr=out
             )
+        if self._flags:
+            until((self.state_dir / "kubeconfig").exists, "kcm up", PATIENCE, log.read_text)
+            self.start_kubelet()
         until(self._is_node_ready, "the node", PATIENCE, log.read_text)
+
+    def start_kubelet(self) -> None:
+        """Starts a kubelet, on what an earlier one has left."""
+        command = [
+            *(*KCM, "kubelet", "--no-celery", "--node-name", "desk", "--eviction-hard", ""),
+            *("--container-runtime-endpoint", self.machine.endpoint),
+            *("--root-dir", str(self.kubelet_root), "--cgroup-root", GROUP, *self._flags),
+        ]
+        with (self.folder / "kubelet.log").open("ab") as out:
+            self._kubelet = subprocess.Popen(
+                self.machine.command(command), env=self.env, stdout=out, stderr=out
+            )
+
+    def kill_kubelet(self) -> None:
+        """Kills the kubelet. Its containers go on."""
+        for pid in self.machine.list_processes("kcm.cli.main kubelet"):
+            os.kill(pid, signal.SIGKILL)
+        assert self._kubelet is not None
+        self._kubelet.wait(PATIENCE)
 
     def _is_node_ready(self) -> bool:
         assert self._up is not None
@@ -66,6 +92,8 @@ class Cluster(Kcm):
         if self._up is not None:
             self._up.wait(PATIENCE)
         self.machine.stop()
+        if self._kubelet is not None:
+            self._kubelet.wait(PATIENCE)
 
     def kubectl_command(self, *args: str) -> list[str]:
         """Returns the command line of kubectl on the machine."""
@@ -126,11 +154,6 @@ class Cluster(Kcm):
     def delete(self, *names: str) -> None:
         """Deletes pods, and waits until they are gone."""
         self.run("delete", "pod", *names, "--wait=true")
-
-    def kill_kubelet(self) -> None:
-        """Kills the kubelet, which `kcm up` starts again."""
-        for pid in self.machine.list_processes("workers.kubelet"):
-            os.kill(pid, signal.SIGKILL)
 
 
 def shell(script: str, name: str = "main", **more: Any) -> Json:

@@ -13,18 +13,35 @@ from tests.containers.cluster import Cluster
 from tests.containers.machine import find_missing
 from tests.scenarios.system import KUBECTL
 
+FLAGS = (
+    "--container-log-max-size=8Ki", "--container-log-monitor-interval=0.5s", "--sync-frequency=3s",
+)  # fmt: skip
 
-@pytest.fixture(scope="module")
-def cluster() -> Iterator[Cluster]:
-    """Gives kcm on a machine with containerd, one per module."""
+
+def start(*flags: str) -> Iterator[Cluster]:
     missing = find_missing() or ("" if KUBECTL else "needs kubectl, see KCM_KUBECTL_DIR")
     if missing:
         pytest.skip(missing)
     folder = Path(tempfile.mkdtemp(prefix="kcm-ct-"))  # short: it holds a socket
-    cluster = Cluster(folder)
+    if flags:
+        flags = (*flags, f"--allowed-host-paths={folder / 'host'}")
+        (folder / "host").mkdir()
+    cluster = Cluster(folder, *flags)
     try:
         cluster.start()
         yield cluster
     finally:
         cluster.stop()
         shutil.rmtree(folder, ignore_errors=True)
+
+
+@pytest.fixture(scope="session")
+def cluster() -> Iterator[Cluster]:
+    """Gives `kcm up` with a node of containers, one per test process."""
+    yield from start()
+
+
+@pytest.fixture(scope="session")
+def node() -> Iterator[Cluster]:
+    """Gives the same with a kubelet that can be killed and started, and that has short times."""
+    yield from start(*FLAGS)

@@ -118,6 +118,9 @@ def _graces(
               help="The size at which a container's log is rotated.")  # fmt: skip
 @click.option("--container-log-max-files", type=click.IntRange(2), default=5, show_default=True,
               help="Log files that are kept of each container.")  # fmt: skip
+@click.option("--container-log-monitor-interval", callback=parse_positive_duration, default="10s",
+              show_default=True,
+              help="How often logs of a container runtime are looked at.")  # fmt: skip
 @click.option("--container-runtime", type=click.Choice(["process", "cri", "simulated"]),
               default=None,
               help="How containers run: as processes of this machine; in a container runtime that "

@@ -38,6 +38,7 @@ from kcm.kubelet.assembly.root_dir import lock_root_dir
 from kcm.kubelet.assembly.runtime import (
     PodWorkComponents,
     RuntimeComponents,
+    build_container_upkeep,
     build_pod_work,
     build_runtime,
 )
@@ -181,6 +182,7 @@ def new_main_kubelet(options: KubeletOptions, dependencies: Dependencies) -> Kub
             server=NodeServer(app, listener, options.certificate, options.client_ca_file),
             runs=(
                 *_list_runs(records, runtime, work, node, loop),
+                *build_container_upkeep(options, records, runtime),
                 *build_sources(options, records, loop.config),
                 *build_usage_reports(options, dependencies, node),
                 ("node-key", key.run),

@@ -18,7 +18,7 @@ from kcm.kubelet.kuberuntime.results import ReasonCache
 from kcm.kubelet.metrics import KubeletMetrics
 from kcm.kubelet.node.current_node import CurrentNode, ReportRequests
 from kcm.kubelet.node.objects import build_node
-from kcm.kubelet.options import KubeletOptions
+from kcm.kubelet.options import CRI, KubeletOptions
 from kcm.kubelet.pod_workers.active_pods import ActivePods
 from kcm.kubelet.pod_workers.allocations import Allocations
 from kcm.kubelet.pod_workers.pod_cache import PodCache
@@ -30,6 +30,7 @@ from kcm.kubelet.stats.reporting import WriteUsage
 from kcm.kubelet.status.manager import StatusManager
 from kcm.kubelet.tokens.manager import TokenSource
 from kcm.kubelet.volumes.local import LocalVolumes
+from kcm.kubelet.volumes.mounter import VolumeMounter
 from kcm.kubelet.volumes.volumes import Volumes
 from kcm.store.objects import ObjectStore
 
@@ -137,7 +138,11 @@ def build_records(options: KubeletOptions, dependencies: Dependencies) -> Kubele
         report_requests=ReportRequests(),
         lookups=StoreLookups(stores.objects, clock, dependencies.tokens, dependencies.api_server),
         volumes=Volumes(
-            options.pods_dir, options.allowed_host_paths, local, lambda: node.get().labels
+            options.pods_dir,
+            options.allowed_host_paths,
+            local,
+            lambda: node.get().labels,
+            VolumeMounter() if options.container_runtime == CRI else None,
         ),
         local_volumes=local,
     )

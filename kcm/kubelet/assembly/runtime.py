@@ -7,8 +7,9 @@ from dataclasses import dataclass
 
 from kcm.errors import ConfigurationError
 from kcm.helpers.backoff import Backoff, BackoffPolicy
-from kcm.kubelet.assembly.records import Dependencies, KubeletRecords, build_locator
+from kcm.kubelet.assembly.records import Dependencies, KubeletRecords, Run, build_locator
 from kcm.kubelet.containers.dns import PodDNS
+from kcm.kubelet.containers.log_rotation import LogLimits, LogRotator
 from kcm.kubelet.images.store import ImageUser
 from kcm.kubelet.kuberuntime.actions import ContainerHealth
 from kcm.kubelet.kuberuntime.images import ImageManager, NodeImages, StoredImages
@@ -135,6 +136,23 @@ def load_cri_services(options: KubeletOptions, *_: object, **__: object) -> Runt
             "--container-runtime cri needs grpcio: pip install 'kcm[cri]'"
         ) from error
     return new_cri_services(options)
+
+
+def build_container_upkeep(
+    options: KubeletOptions, records: KubeletRecords, runtime: RuntimeComponents
+) -> list[tuple[str, Run]]:
+    """Builds what a runtime leaves to the kubelet to do in the background."""
+    services = runtime.services
+    runs: list[tuple[str, Run]] = []
+    if services.reopen_log is not None:
+        limits = LogLimits(
+            options.container_log_max_size,
+            options.container_log_max_files,
+            options.container_log_monitor_interval,
+        )
+        rotator = LogRotator(services.runtime, services.reopen_log, limits, records.clock)
+        runs.append(("logs", rotator.run))
+    return runs
 
 
 # --- Builds the process runtime, with its prober.

@@ -20,6 +20,7 @@ from kcm.errors import ContainerConfigError
 
 _STEP = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _READ = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+_LOOK = os.O_NOFOLLOW | os.O_CLOEXEC | getattr(os, "O_PATH", 0)  # O_PATH is Linux's
 _NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
@@ -41,6 +42,19 @@ def open_file(root: Path, path: str) -> int:
         os.close(file)
         raise FileNotFoundError(f"{path} is not a regular file")
     return file
+
+
+def open_path(root: Path, path: str) -> int:
+    """Opens the file or folder at `path` below `root` for mounting; returns its file descriptor.
+
+    Links that stay below the root are resolved once, before that. Raises LedOut and OSError.
+    """
+    with _parent(*_real(root, path)) as (folder, name):
+        opened = os.open(name or ".", _LOOK, dir_fd=folder)
+    if stat.S_ISLNK(os.fstat(opened).st_mode):
+        os.close(opened)
+        raise LedOut(f"{path} was replaced by a link meanwhile")
+    return opened
 
 
 def make_folder(root: Path, path: str, mode: int | None = None) -> None:

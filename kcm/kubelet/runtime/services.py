@@ -27,7 +27,8 @@ class RuntimeServices:
 
     `image_service` is None for a runtime that pulls nothing, or has an `image_store`. `close` wakes
     the threads that wait in the runtime. `is_prepared` says that the kubelet prepares files and
-    name resolution of its containers, as CRI has it.
+    name resolution of its containers, as CRI has it. `reopen_log` makes it open the log of a
+    container anew; None if it rotates logs itself.
     """
 
     runtime: Runtime
@@ -37,6 +38,7 @@ class RuntimeServices:
     close: Callable[[], None] = lambda: None
     security: RuntimeSecurity = NOTHING_CHECKED
     is_prepared: bool = False
+    reopen_log: Callable[[str], None] | None = None
 
 
 class NewRuntimeServices(Protocol):

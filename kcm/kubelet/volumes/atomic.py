@@ -26,11 +26,12 @@ _LONGEST_PATH = 4096
 
 @dataclass(frozen=True)
 class File:
-    """A file's content and permission bits, and its owner if that is not the kubelet."""
+    """A file's content and permission bits, and its owner and group if not the kubelet's."""
 
     data: bytes
     mode: int = 0o644
     owner: int | None = field(default=None, compare=False)
+    group: int | None = field(default=None, compare=False)
 
 
 Payload = Mapping[str, File]
@@ -92,9 +93,14 @@ def _write_file(path: Path, file: File) -> None:
     handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
     with os.fdopen(handle, "wb") as out:
         out.write(file.data)
-        if file.owner is not None and file.owner != os.geteuid() and os.geteuid() == 0:
-            os.fchown(handle, file.owner, -1)
+        if os.geteuid() == 0 and (file.owner, file.group) != (None, None):
+            os.fchown(handle, _id(file.owner), _id(file.group))
         os.fchmod(handle, file.mode)
+
+
+def _id(number: int | None) -> int:
+    """Returns a user or group for chown, which leaves -1 as it is."""
+    return -1 if number is None else number
 
 
 def _show(volume: Path, files: Payload) -> None:

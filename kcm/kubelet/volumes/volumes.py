@@ -3,9 +3,9 @@
 Guarantees: setting up a volume twice changes nothing. Removing a pod's folder touches nothing
 outside of it, whatever links the pod's containers put there.
 
-Source: pkg/volume, pkg/kubelet/volumemanager and pkg/volume/util/subpath, Kubernetes 1.33.
-Departures: emptyDir's medium is ignored; a subPath of a configMap, secret, projected or downwardAPI
-volume is kept up to date.
+Source: pkg/volume, pkg/kubelet/volumemanager and pkg/volume/util/subpath, Kubernetes 1.36.
+Departures for processes, which have no mounts: emptyDir's medium and fsGroup are ignored; a subPath
+of a configMap, secret, projected or downwardAPI volume is kept up to date.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from __future__ import annotations
 import posixpath
 import stat
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from kcm.api.core_v1 import Pod
@@ -26,13 +26,17 @@ from kcm.kubelet.environment.expansion import expand_strictly
 from kcm.kubelet.environment.variables import Lookups, PodLocation
 from kcm.kubelet.files import beneath
 from kcm.kubelet.files.folders import remove_tree
+from kcm.kubelet.files.mounts import unmount_all
 from kcm.kubelet.volumes import atomic
 from kcm.kubelet.volumes.access import let_through, users_of
 from kcm.kubelet.volumes.claimed import claimed_volume
 from kcm.kubelet.volumes.local import LocalVolumes
+from kcm.kubelet.volumes.mounter import SubPath, VolumeMounter, check_propagation
+from kcm.kubelet.volumes.ownership import find_group, give_files, give_volume
 from kcm.kubelet.volumes.payloads import Payloads
 
 LONGEST_FILE = 1024**2  # bytes of a file of environment variables
+_MEMORY = "Memory"
 EMPTY_DIR, HOST_PATH = "emptyDir", "hostPath"
 _FOLDERS = {
     "emptyDir": "kubernetes.io~empty-dir",
@@ -70,12 +74,16 @@ class Volumes:
         allowed_host_paths: Sequence[Path] = (),
         local: LocalVolumes | None = None,
         node_labels: Callable[[], Mapping[str, str]] = dict,
+        mounter: VolumeMounter | None = None,
     ) -> None:
-        """Without `local`, volumes of kcm.dev/local cannot be mounted."""
+        """Without `local`, volumes of kcm.dev/local cannot be mounted. `mounter` is for containers
+        that have a file system of their own; None for processes.
+        """
         self._pods = pods
         self._allowed = tuple(allowed_host_paths)
         self._local = local
         self._node_labels = node_labels
+        self._mounter = mounter
 
     def set_up(self, pod: Pod, lookups: Lookups, location: PodLocation) -> PodVolumes:
         """Creates volumes that are missing, and updates those whose content has changed.
@@ -93,14 +101,25 @@ class Volumes:
             try:
                 place = self._claimed if kind in _CLAIMED else self._place_ordinary
                 paths[volume.name], roots[volume.name] = place(pod, volume, kind, lookups)
-                _fill(paths[volume.name], volume, payloads)
+                self._mount_memory(paths[volume.name], pod, volume, location)
+                group = find_group(pod) if self._mounter is not None else None
+                _fill(paths[volume.name], volume, payloads, group)
             except (ContainerConfigError, OSError) as error:
                 raise ContainerConfigError(
                     f'MountVolume.SetUp failed for volume "{volume.name}" : {error}'
                 ) from error
-            if volume.empty_dir is not None and volume.empty_dir.medium:
+            in_memory = volume.empty_dir is not None and volume.empty_dir.medium
+            if in_memory and self._mounter is None:
                 messages.append(f'volume "{volume.name}": medium is ignored, it is on disk')
         return PodVolumes(paths, tuple(messages), roots, _read_only(pod))
+
+    def _mount_memory(self, folder: Path, pod: Pod, volume: Volume, location: PodLocation) -> None:
+        source = volume.empty_dir
+        if self._mounter is not None and source is not None and source.medium:
+            if source.medium != _MEMORY:
+                raise ContainerConfigError(f'medium "{source.medium}" is not supported')
+            self._mounter.mount_memory(folder, pod, source, location)
+            give_volume(folder, pod)
 
     def _open_to(self, pod: Pod) -> None:
         """Lets only the users of the pod's containers access paths in the pod's folder."""
@@ -130,6 +149,8 @@ class Volumes:
                 f"volume {bound.name}: {source} is not supported on this node"
             )
         data = self._local.set_up(bound, users_of(pod))
+        if self._mounter is not None and not mark.is_dir():
+            give_volume(data, pod)
         mark.mkdir(parents=True, exist_ok=True)
         return data, data
 
@@ -147,6 +168,8 @@ class Volumes:
             folder.mkdir(parents=True)
             # Everybody may write, as upstream, but only the pod's users can reach the folder.
             folder.chmod(0o777 if kind == EMPTY_DIR else 0o755)
+            if self._mounter is not None and kind == EMPTY_DIR:
+                give_volume(folder, pod)
         return folder, folder
 
     def mounts(
@@ -157,7 +180,37 @@ class Volumes:
         environment: Mapping[str, str],
     ) -> list[Mount]:
         """Returns the mounts of a container. Raises ContainerConfigError."""
-        return [self._mount(mount, volumes, environment) for mount in container.volume_mounts or []]
+        mounts = [
+            self._mount(mount, volumes, environment) for mount in container.volume_mounts or []
+        ]
+        if self._mounter is None:
+            return mounts
+        made = zip(container.volume_mounts or (), mounts, strict=True)
+        return [
+            self._isolate(pod, container.name, number, mount, spec)
+            for number, (spec, mount) in enumerate(made)
+        ]
+
+    def _isolate(
+        self, pod: Pod, container: str, number: int, mount: Mount, spec: VolumeMount
+    ) -> Mount:
+        """Returns a mount for a container with a file system of its own. Raises
+        ContainerConfigError.
+        """
+        assert self._mounter is not None
+        propagation = check_propagation(spec.mount_propagation, spec.recursive_read_only)
+        mount = replace(mount, propagation=propagation)
+        if not (spec.sub_path or spec.sub_path_expr):
+            return mount
+        part = SubPath(Path(mount.root), Path(mount.host_path), (spec.name, container, number))
+        try:
+            target = self._mounter.bind_sub_path(self.folder(pod.uid), part)
+        except OSError as error:
+            raise ContainerConfigError(
+                f'failed to prepare subPath for volumeMount "{spec.name}" of container '
+                f'"{container}": {error.strerror or error}'
+            ) from error
+        return replace(mount, host_path=str(target))
 
     def _mount(
         self, mount: VolumeMount, volumes: PodVolumes, environment: Mapping[str, str]
@@ -185,8 +238,13 @@ class Volumes:
         return [entry.name for entry in self._pods.iterdir()] if self._pods.is_dir() else []
 
     def tear_down(self, uid: str) -> None:
-        """Removes a pod's folder with everything in it. Raises OSError."""
-        remove_tree(self.folder(uid))
+        """Removes a pod's folder with everything in it, but not what is mounted in it.
+
+        Raises OSError; then nothing was removed, or not all of it.
+        """
+        folder = self.folder(uid)
+        unmount_all(folder)
+        remove_tree(folder)
 
 
 def read_volume_file(volumes: PodVolumes, name: str, path: str) -> str:
@@ -224,15 +282,19 @@ def _read_only(pod: Pod) -> frozenset[str]:
     )
 
 
-def _fill(folder: Path, volume: Volume, payloads: Payloads) -> None:
+def _fill(folder: Path, volume: Volume, payloads: Payloads, group: int | None) -> None:
+    """Writes the files of a volume that the kubelet fills, readable for `group` if there is one."""
     if volume.config_map is not None:
-        atomic.write(folder, payloads.config_map(volume.config_map))
+        payload = payloads.config_map(volume.config_map)
     elif volume.secret is not None:
-        atomic.write(folder, payloads.secret(volume.secret))
+        payload = payloads.secret(volume.secret)
     elif volume.downward_api is not None:
-        atomic.write(folder, payloads.downward_api(volume.downward_api))
+        payload = payloads.downward_api(volume.downward_api)
     elif volume.projected is not None:
-        atomic.write(folder, payloads.projected(volume.projected))
+        payload = payloads.projected(volume.projected)
+    else:
+        return
+    atomic.write(folder, give_files(payload, group))
 
 
 def _below(root: Path, volume: Path, sub_path: str, name: str) -> Path:

@@ -10,10 +10,9 @@ groups for the quality-of-service classes between the top and the pods.
 
 from __future__ import annotations
 
-import os
+import threading
 from contextlib import suppress
 from dataclasses import replace
-from pathlib import Path
 
 from kcm import errors
 from kcm.kubelet.cri import Resources
@@ -32,6 +31,9 @@ class PodCgroups:
         self._driver = driver
         self._pids = pod_max_pids
         self._groups = cgroups.detect(name, own=_ANY_PLACE)
+        self._lock = threading.Lock()
+        # The pods that groups were made for: the runtime may be about to make some in the top one.
+        self._used: set[str] = set()
 
     @property
     def kind(self) -> str:
@@ -48,27 +50,25 @@ class PodCgroups:
         """Makes a pod's group with its limits. Raises ContainerRuntimeError."""
         if self._driver == SYSTEMD:
             return
+        with self._lock:
+            self._used.add(uid)
         try:
             self._groups.make(f"pod{uid}", replace(resources, pids=self._pids))
         except OSError as error:
-            raise errors.ContainerRuntimeError(f"failed to create the pod's cgroup: {error}") from (
-                error
-            )
+            raise errors.ContainerRuntimeError(
+                f"failed to create the pod's cgroup: {error}"
+            ) from error
 
     def remove(self, uid: str) -> None:
         """Removes a pod's group, and the top one after the last pod. Processes in it are killed."""
         if self._driver == SYSTEMD:
             return
-        self._groups.remove(f"pod{uid}")
-        for point, kind, _ in cgroups.list_mounts(processes.read("/proc/self/mounts")):
-            if kind == "cgroup":
-                _remove_empty(point / self._name / f"pod{uid}")
-                with suppress(OSError):
-                    (point / self._name).rmdir()
-
-
-def _remove_empty(group: Path) -> None:
-    """Removes a group and those below it, if no process is in them."""
-    for folder, _, _ in os.walk(group, topdown=False):
-        with suppress(OSError):
-            os.rmdir(folder)
+        mounts = list(cgroups.list_mounts(processes.read("/proc/self/mounts")))
+        tops = [point / self._name for point, _, _ in mounts]
+        for top in tops:
+            cgroups.remove_tree(top / f"pod{uid}")
+        with self._lock:
+            self._used.discard(uid)
+            for top in () if self._used else tops:
+                with suppress(OSError):  # pods of an earlier start may be in it
+                    top.rmdir()

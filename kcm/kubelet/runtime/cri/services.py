@@ -36,7 +36,12 @@ def new_cri_services(options: KubeletOptions) -> RuntimeServices:
     runtime = CRIRuntime(channel, owner=owner, host_ip=options.node_ip, cgroups=cgroups)
     images = CRIImages(channel)
     return RuntimeServices(
-        runtime, Prober(runtime), image_store=images, close=channel.close, is_prepared=True
+        runtime,
+        Prober(runtime),
+        image_store=images,
+        close=channel.close,
+        is_prepared=True,
+        reopen_log=runtime.reopen_container_log,
     )
 
 

@@ -64,7 +64,7 @@ class Cgroups:
         Kills the processes that are left in them. Gives up after _REMOVAL seconds.
         """
         for base in self._distinct_bases():
-            _remove_tree(base / path)
+            remove_tree(base / path)
             with self._lock:
                 for parent in (base / path).parents:
                     if not parent.is_relative_to(base) or not _remove_empty(parent):
@@ -201,7 +201,11 @@ def _remove_empty(group: Path) -> bool:
     return True
 
 
-def _remove_tree(group: Path) -> None:
+def remove_tree(group: Path) -> None:
+    """Removes a group and those below it, and kills the processes in them.
+
+    Gives up after _REMOVAL seconds.
+    """
     until = time.monotonic() + _REMOVAL
     for folder, _, _ in os.walk(group, topdown=False):
         while True:

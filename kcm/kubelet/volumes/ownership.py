@@ -1,0 +1,80 @@
+"""Gives a volume to the fsGroup of its pod.
+
+Guarantees: nothing outside of the volume is changed, even if somebody else writes to the volume
+meanwhile: links are not followed, and each file is changed by its descriptor.
+
+Source: pkg/volume/volume_linux.go, Kubernetes 1.36.
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+
+from kcm.api.core_v1 import Pod
+from kcm.kubelet.volumes.atomic import File, Payload
+
+_READ_WRITE, _READ, _SEARCH = 0o660, 0o440, 0o110
+_ON_MISMATCH = "OnRootMismatch"
+_LOOK = os.O_NOFOLLOW | os.O_CLOEXEC | getattr(os, "O_PATH", 0)  # O_PATH is Linux's
+
+
+def find_group(pod: Pod) -> int | None:
+    """Returns the fsGroup of a pod, None without one."""
+    context = pod.spec.security_context
+    return context.fs_group if context is not None else None
+
+
+def give_files(payload: Payload, group: int | None) -> Mapping[str, File]:
+    """Returns the files of a volume that is written by the kubelet, readable for the group."""
+    if group is None:
+        return payload
+    return {
+        path: replace(file, mode=file.mode | _READ, group=group) for path, file in payload.items()
+    }
+
+
+def give_volume(folder: Path, pod: Pod) -> None:
+    """Gives a volume, and all that is in it, to the pod's fsGroup, if there is one.
+
+    With the policy OnRootMismatch it does nothing if the folder itself has the group already.
+    Raises OSError.
+    """
+    group = find_group(pod)
+    if group is None:
+        return
+    context = pod.spec.security_context
+    policy = context.fs_group_change_policy if context is not None else None
+    if policy == _ON_MISMATCH and _is_given(folder, group):
+        return
+    for _, folders, files, descriptor in os.fwalk(folder):
+        for name in (*folders, *files):
+            _give(name, group, descriptor)
+    # The folder itself comes last: it says that the rest is done.
+    _give(str(folder), group, None)
+
+
+def _is_given(folder: Path, group: int) -> bool:
+    status, wanted = folder.stat(), _READ_WRITE | _SEARCH | stat.S_ISGID
+    return status.st_gid == group and status.st_mode & wanted == wanted
+
+
+def _give(name: str, group: int, folder: int | None) -> None:
+    try:
+        descriptor = os.open(name, _LOOK, dir_fd=folder)
+    except FileNotFoundError:
+        return  # somebody has removed it meanwhile
+    try:
+        os.chown(name, -1, group, dir_fd=folder, follow_symlinks=False)
+        mode = os.fstat(descriptor).st_mode
+        if stat.S_ISLNK(mode):
+            return
+        wanted = stat.S_IMODE(mode) | _READ_WRITE
+        if stat.S_ISDIR(mode):
+            wanted |= _SEARCH | stat.S_ISGID
+        os.chmod(f"/proc/self/fd/{descriptor}", wanted)
+    finally:
+        os.close(descriptor)
