@@ -6,7 +6,9 @@ where the leader stopped.
 
 Guarantees: the script that adds the keys of events also stores the position of these events, so the
 keys of no event are lost, and a leader that lost its lease adds nothing. Each key is added at least
-once per burst of events; the queue merges repeats. Does not guarantee one addition per event.
+once per burst of events; the queue merges repeats. Does not guarantee one addition per event. The
+position of events that touch no key is stored up to a second later: whoever takes over sees them
+once more, and again they touch no key.
 
 An informer that lists again does not show objects that were created and deleted meanwhile. After
 such a list, all keys of the controllers that watch the kind are added, once per controller.
@@ -73,6 +75,11 @@ class _Pending:
     confirms: bool = True  # whether sending it confirms events up to the resourceVersion
     went_back: bool = False  # whether the data went back to the resourceVersion
 
+    @property
+    def is_idle(self) -> bool:
+        """Whether it is about events that touch no key."""
+        return not self.additions and self.confirms and not self.went_back
+
 
 class KindDispatcher:
     """Collects the keys that the changes of one kind touch. It is an event handler of an
@@ -119,6 +126,10 @@ class KindDispatcher:
         version = int(change.object.metadata.resource_version or 0)
         pending = _Pending(version, self._list_additions(change))
         with self._lock:
+            last = self._pending[-1] if self._pending else None
+            if last is not None and pending.is_idle and last.is_idle:
+                self._pending.pop()  # one position stands for both
+                pending = max(last, pending, key=lambda one: one.resource_version)
             self._pending.append(pending)
 
     def _list_additions(self, change: Change) -> list[Addition]:
@@ -137,6 +148,12 @@ class KindDispatcher:
         self.note_additions(self._list_additions(change), version)
 
     # --- dispatcher's side
+
+    @property
+    def is_idle(self) -> bool:
+        """Whether nothing that was collected touches a key."""
+        with self._lock:
+            return all(pending.is_idle for pending in self._pending)
 
     def prune(self, position: int) -> None:
         """Drops what the leader has confirmed up to `position`."""
@@ -204,7 +221,8 @@ class Dispatcher(Loop):
     """Sends what the dispatchers of kinds have collected, for the kinds that this manager leads.
 
     The informers' thread calls `send` after each read. A turn sends again what could not be sent,
-    reads other leaders' positions, and handles kinds that were listed again.
+    stores the positions of events that touch no key, reads other leaders' positions, and handles
+    kinds that were listed again.
     """
 
     def __init__(self, io: Any, kinds: Sequence[KindDispatcher], clock: Clock) -> None:
@@ -221,7 +239,7 @@ class Dispatcher(Loop):
     def send(self) -> None:
         """Sends the collected keys. If that fails, the next turn tries again."""
         try:
-            self.flush()
+            self.flush(only_keys=True)
         except errors.KcmError as error:
             log.warning("dispatch failed, trying again", error=str(error))
             self.wake()
@@ -270,8 +288,9 @@ class Dispatcher(Loop):
                 )
                 kind.go_back(relisted[kind])
 
-    def flush(self) -> int:
-        """Sends all that was collected for the kinds that this manager leads.
+    def flush(self, *, only_keys: bool = False) -> int:
+        """Sends all that was collected for the kinds that this manager leads; with `only_keys`,
+        only for those of which keys were collected.
 
         Returns the number of keys that were not waiting already. Raises KcmError; a queue with a
         key of a wrong type holds up only the kinds that its controller watches.
@@ -279,6 +298,8 @@ class Dispatcher(Loop):
         sent, failure = 0, None
         with self._sending:
             for kind in self._kinds:
+                if only_keys and kind.is_idle:
+                    continue
                 try:
                     sent += self._flush_kind(kind) if kind.lease.held else 0
                 except errors.WrongTypeOfKey as error:

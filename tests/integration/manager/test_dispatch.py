@@ -93,6 +93,39 @@ def test_a_write_marks_its_keys_and_stores_the_position(bench: Bench, io: RedisI
     assert position.decode() == stored.metadata.resource_version
 
 
+def test_the_position_of_what_touches_no_key_waits_for_a_turn(bench: Bench, io: RedisIO) -> None:
+    def position() -> bytes | None:
+        found: bytes | None = io.execute("HGET", io.keys.dispatch_position(), "pods")
+        return found
+
+    bench.lead()
+    bench.start()
+    bench.settle()
+    bench.dispatcher.turn(0)
+    before, store = position(), Store(io)
+    store.create(pod("a"))
+    last = store.create(pod("b"))
+    bench.settle()
+    bench.dispatcher.send()
+    assert position() == before
+    bench.dispatcher.turn(0)
+    assert (position() or b"").decode() == last.metadata.resource_version
+
+
+def test_a_key_is_sent_at_once_with_the_positions_before_it(bench: Bench, io: RedisIO) -> None:
+    bench.lead()
+    bench.start()
+    store = Store(io)
+    store.create(pod("a"))
+    store.create(pod("b", labels={"for": "web"}))
+    last = store.create(pod("c"))
+    bench.settle()
+    bench.dispatcher.send()
+    assert take_waiting_keys(io) == {"default/web"}
+    position = io.execute("HGET", io.keys.dispatch_position(), "pods")
+    assert position.decode() == last.metadata.resource_version
+
+
 def test_a_moved_label_marks_the_old_and_the_new_owner(bench: Bench, io: RedisIO) -> None:
     bench.lead()
     Store(io).create(pod("a", labels={"for": "old"}))
