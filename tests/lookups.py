@@ -13,6 +13,7 @@ from kcm.api.core_v1 import (
     Secret,
     Service,
 )
+from kcm.api.node_v1 import RuntimeClass
 from kcm.errors import ContainerConfigError
 
 
@@ -25,6 +26,7 @@ class FakeLookups:
     all_services: tuple[Service, ...] = ()
     claims: tuple[PersistentVolumeClaim, ...] = ()
     volumes: tuple[PersistentVolume, ...] = ()
+    runtime_classes: tuple[RuntimeClass, ...] = ()
 
     def config_map(self, namespace: str, name: str) -> ConfigMap | None:
         """Returns the ConfigMap, or None if none was given."""
@@ -42,6 +44,10 @@ class FakeLookups:
     def persistent_volume(self, name: str) -> PersistentVolume | None:
         """Returns the volume, or None if none was given."""
         return next((volume for volume in self.volumes if volume.name == name), None)
+
+    def runtime_class(self, name: str) -> RuntimeClass | None:
+        """Returns the RuntimeClass, or None if none was given."""
+        return next((each for each in self.runtime_classes if each.name == name), None)
 
     def services(self) -> Iterable[Service]:
         """Returns all Services that were given."""

@@ -14,6 +14,7 @@ from kcm.api.core_v1 import Taint
 from kcm.apimachinery.quantity import Quantity
 from kcm.errors import ConfigurationError
 from kcm.kubelet.eviction.thresholds import DEFAULT_HARD, EvictionConfig, parse_thresholds
+from kcm.kubelet.images.garbage import ImageLimits
 from kcm.kubelet.isolation import ClusterDNS
 from kcm.kubelet.node.reserved import parse_reserved
 from kcm.kubelet.options import CRI, KubeletOptions, require
@@ -49,6 +50,7 @@ def parse_flags(flags: Flags) -> KubeletOptions:
     return KubeletOptions(
         **values,
         dns=_parse_dns(given),
+        image_limits=_parse_image_limits(given),
         eviction=_parse_eviction(given),
         shutdown_grace_periods=split_grace_period(
             float(given.get("shutdown_grace_period", 0)),
@@ -71,6 +73,15 @@ def _parse_dns(given: Flags) -> ClusterDNS:
         servers,
         given.get("cluster_domain", defaults.domain),
         Path(given.get("resolv_conf", defaults.resolv_conf)),
+    )
+
+
+def _parse_image_limits(given: Flags) -> ImageLimits:
+    defaults = ImageLimits()
+    return ImageLimits(
+        int(given.get("image_gc_high_threshold", defaults.high)),
+        int(given.get("image_gc_low_threshold", defaults.low)),
+        float(given.get("minimum_image_ttl_duration", defaults.minimum_age)),
     )
 
 

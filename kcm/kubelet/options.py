@@ -16,6 +16,7 @@ from kcm.apimachinery.quantity import ResourceList
 from kcm.errors import ConfigurationError
 from kcm.helpers.serviceaccount.tokens import DEFAULT_ISSUER
 from kcm.kubelet.eviction.thresholds import DEFAULT_HARD, EvictionConfig, parse_thresholds
+from kcm.kubelet.images.garbage import ImageLimits
 from kcm.kubelet.isolation import ClusterDNS
 from kcm.kubelet.kuberuntime.security_context import REFUSE, WARN
 from kcm.kubelet.shutdown.grace_periods import ShutdownGracePeriod
@@ -73,6 +74,7 @@ class KubeletOptions:
     container_runtime_endpoint: str = DEFAULT_ENDPOINT
     cgroup_root: str = ""  # the control group of all pods; "" is one named after the root folder
     cgroup_driver: str = CGROUPFS
+    image_limits: ImageLimits = field(default_factory=ImageLimits)
     dns: ClusterDNS = field(default_factory=ClusterDNS)
     allowed_host_paths: tuple[Path, ...] = ()
     allowed_users: tuple[tuple[int, int], ...] = ()  # inclusive ranges of ids
@@ -121,6 +123,11 @@ class KubeletOptions:
         require(
             self.cgroup_driver in (CGROUPFS, SYSTEMD),
             f"--cgroup-driver {self.cgroup_driver!r} is neither {CGROUPFS} nor {SYSTEMD}",
+        )
+        require(
+            0 <= self.image_limits.low <= self.image_limits.high <= 100,
+            "--image-gc-low-threshold must not be more than --image-gc-high-threshold, and both "
+            "are percentages",
         )
         require(
             bool(_GROUP.fullmatch(self.cgroup_root)),

@@ -14,9 +14,11 @@ from typing import Any
 
 from kcm.kubelet import cri
 from kcm.kubelet.runtime.cri.channel import RuntimeChannel
+from kcm.kubelet.runtime.cri.images import CRIImages
 from kcm.kubelet.runtime.cri.pod_cgroups import PodCgroups
 from kcm.kubelet.runtime.cri.runtime import CRIRuntime
 from kcm.testing.waiting import PATIENCE, until
+from tests.containers import images
 from tests.containers.cluster import GROUP, Cluster, is_ready, shell, status_of
 
 WAIT = "while true; do sleep 1; done"
@@ -160,6 +162,17 @@ def test_the_pods_of_another_kubelet_are_left_alone(node: Cluster) -> None:
     finally:
         other.remove_pod_sandbox(sandbox)
         channel.close()
+
+
+def test_images_that_containers_and_sandboxes_use_are_known(node: Cluster) -> None:
+    channel = RuntimeChannel(node.machine.endpoint)
+    store = CRIImages(channel)
+    used, present = store.list_used(), store.list()
+    channel.close()
+    assert images.PAUSE in used
+    assert any(images.BUSYBOX in image.tags and image.id in used for image in present)
+    names = node.run("get", "nodes", "-o", "jsonpath={.items[*].status.images[*].names}")
+    assert images.BUSYBOX in names
 
 
 def test_nothing_is_left_of_pods_that_are_gone(node: Cluster) -> None:

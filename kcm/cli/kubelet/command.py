@@ -136,6 +136,14 @@ def _graces(
 @click.option("--cgroup-driver", type=click.Choice(["cgroupfs", "systemd"]), default=None,
               help="Who makes control groups, as the container runtime is configured. Default: "
               "cgroupfs.")  # fmt: skip
+@click.option("--image-gc-high-threshold", type=click.IntRange(0, 100), default=85,
+              show_default=True,
+              help="Unused images are removed when the disk that they are on is full to so many "
+              "percent; 100 means never.")  # fmt: skip
+@click.option("--image-gc-low-threshold", type=click.IntRange(0, 100), default=80,
+              show_default=True, help="Until it is full to so many percent.")  # fmt: skip
+@click.option("--minimum-image-ttl-duration", callback=parse_duration, default="2m",
+              show_default=True, help="No image is removed that is younger.")  # fmt: skip
 @click.option("--cluster-dns", metavar="IP,IP", default=None,
               help="The cluster's name servers, for pods of a container runtime whose dnsPolicy is "
               "ClusterFirst. Without it, they have those of this machine.")  # fmt: skip

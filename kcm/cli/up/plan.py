@@ -114,7 +114,11 @@ class RealNode:
             f"--register-with-taints={PROCESS}=true:NoSchedule",
         ]
         if self.endpoint:
-            kind = [f"--node-labels={CONTAINERS}=true", f"{ENDPOINT_FLAG}={self.endpoint}"]
+            kind = [
+                f"--node-labels={CONTAINERS}=true",
+                f"{ENDPOINT_FLAG}={self.endpoint}",
+                "--image-gc-high-threshold=100",
+            ]
         return [
             f"--node-name={self.name}",
             f"--root-dir={self.root(settings)}",

@@ -271,6 +271,7 @@ def _build_node_manager(
         build_conditions=eviction.build_conditions,
         recorder=records.recorder,
         clock=records.clock,
+        images=runtime.services.image_store,
     )
 
 

@@ -10,6 +10,7 @@ from kcm.helpers.backoff import Backoff, BackoffPolicy
 from kcm.kubelet.assembly.records import Dependencies, KubeletRecords, Run, build_locator
 from kcm.kubelet.containers.dns import PodDNS
 from kcm.kubelet.containers.log_rotation import LogLimits, LogRotator
+from kcm.kubelet.images.garbage import ImageGarbageCollector
 from kcm.kubelet.images.store import ImageUser
 from kcm.kubelet.kuberuntime.actions import ContainerHealth
 from kcm.kubelet.kuberuntime.images import ImageManager, NodeImages, StoredImages
@@ -104,7 +105,7 @@ def _build_runtime_manager(
     if services.is_prepared:
         dns = PodDNS(options.dns, records.recorder)
         preparation = ContainerPreparation(
-            records.volumes.folder, dns, cluster_domain=options.dns.domain
+            records.volumes.folder, dns, records.lookups, cluster_domain=options.dns.domain
         )
     policy = BackoffPolicy(options.crash_loop_initial, options.crash_loop_longest)
     return RuntimeManager(
@@ -152,6 +153,14 @@ def build_container_upkeep(
         )
         rotator = LogRotator(services.runtime, services.reopen_log, limits, records.clock)
         runs.append(("logs", rotator.run))
+    if services.image_store is not None:
+        collector = ImageGarbageCollector(
+            services.image_store,
+            options.image_limits,
+            records.clock,
+            report=lambda reason, text: records.recorder.record_node_event("Warning", reason, text),
+        )
+        runs.append(("images", collector.run))
     return runs
 
 

@@ -22,6 +22,7 @@ from kcm.api.core_v1 import (
     Secret,
     Service,
 )
+from kcm.api.node_v1 import RuntimeClass
 from kcm.api.scheme import Resource
 from kcm.apimachinery.meta_v1 import Kind
 from kcm.clock import Clock
@@ -34,6 +35,7 @@ CONFIG_MAPS, SECRETS = ConfigMap.resource, Secret.resource
 SERVICES = Service.resource
 CLAIMS = PersistentVolumeClaim.resource
 VOLUMES = PersistentVolume.resource
+RUNTIME_CLASSES = RuntimeClass.resource
 
 T = TypeVar("T")
 
@@ -95,6 +97,13 @@ class StoreLookups:
         Raises StoreUnavailable if the store is unavailable and the volume was never read.
         """
         return self._get(VOLUMES, name)
+
+    def runtime_class(self, name: str) -> RuntimeClass | None:
+        """Returns the RuntimeClass, or None if there is none.
+
+        Raises StoreUnavailable if the store is unavailable and the class was never read.
+        """
+        return self._get(RUNTIME_CLASSES, name)
 
     def services(self) -> Sequence[Service]:
         """Returns the Services of all namespaces.
@@ -158,6 +167,9 @@ class StaticPodLookups:
 
     def persistent_volume(self, name: str) -> PersistentVolume | None:
         return self._lookups.persistent_volume(name)
+
+    def runtime_class(self, name: str) -> RuntimeClass | None:
+        return self._lookups.runtime_class(name)
 
     def services(self) -> Iterable[Service]:
         try:

@@ -33,6 +33,7 @@ from kcm.api.core_v1.environment import (
     ResourceFieldSelector,
     SecretKeySelector,
 )
+from kcm.api.node_v1 import RuntimeClass
 from kcm.apimachinery.quantity import Quantity, ResourceList
 from kcm.errors import ContainerConfigError
 from kcm.kubelet.environment.env_files import find_value
@@ -63,6 +64,10 @@ class Lookups(Protocol):
 
     def persistent_volume(self, name: str) -> PersistentVolume | None:
         """Returns the volume, or None if there is none. May raise Temporary."""
+        ...
+
+    def runtime_class(self, name: str) -> RuntimeClass | None:
+        """Returns the RuntimeClass, or None if there is none. May raise Temporary."""
         ...
 
     def services(self) -> Iterable[Service]:

@@ -52,6 +52,12 @@ class ImageStore(Protocol):
 
     def list(self) -> list[Image]: ...
 
+    def list_used(self) -> set[str]:
+        """Returns ids, digests and names of the images that containers use, whoever made them, and
+        of the sandboxes' image.
+        """
+        ...
+
     def pull(self, name: str, credentials: Credentials | None) -> Image:
         """Pulls an image. Raises ImagePullFailed."""
         ...

@@ -6,7 +6,6 @@ Source: pkg/kubelet/kuberuntime/kuberuntime_manager.go, Kubernetes 1.33.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 
 import structlog
@@ -148,9 +147,15 @@ class RuntimeManager:
             context.check()
             if actions.kill_pod and not actions.create_sandbox:
                 return result
+        except errors.ContainerRuntimeError as error:
+            result.error = str(error)
+            return result
+        try:
             config = self._build_sandbox_config(pod, actions.attempt)
             sandbox_id, ips = self._ensure_sandbox(pod, view, actions, config)
         except errors.ContainerRuntimeError as error:
+            text = f"Failed to create pod sandbox: {error}"
+            self._recorder.record_pod_event(pod, "Warning", "FailedCreatePodSandBox", text)
             result.error = str(error)
             return result
         setup = PodSetup(pod, sandbox_id, config, self._locate(ips), volumes)
@@ -214,7 +219,7 @@ class RuntimeManager:
         config = build_sandbox_config(pod, attempt, self._logs_dir)
         if self._preparation is None:
             return config
-        return replace(config, dns=self._preparation.build_dns(pod))
+        return self._preparation.complete_sandbox(pod, config)
 
     def _ensure_sandbox(
         self, pod: Pod, view: PodView, actions: PodActions, config: cri.SandboxConfig
@@ -222,12 +227,7 @@ class RuntimeManager:
         """Returns the id and IPs of the pod's sandbox. Creates it if needed."""
         if not actions.create_sandbox:
             return actions.sandbox_id, view.ips
-        try:
-            sandbox_id = self.runtime.run_pod_sandbox(config)
-        except errors.ContainerRuntimeError as error:
-            text = f"Failed to create pod sandbox: {error}"
-            self._recorder.record_pod_event(pod, "Warning", "FailedCreatePodSandBox", text)
-            raise
+        sandbox_id = self.runtime.run_pod_sandbox(config)
         if not view.sandboxes:
             self._starter.warn_of_unenforced(pod, find_unenforced(pod))
         created = [

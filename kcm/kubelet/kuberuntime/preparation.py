@@ -14,6 +14,7 @@ import os
 import uuid
 from collections.abc import Callable, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 
 from kcm import errors
@@ -21,8 +22,8 @@ from kcm.api.core_v1 import Container, Pod
 from kcm.kubelet import cri
 from kcm.kubelet.containers.dns import PodDNS
 from kcm.kubelet.containers.hosts import build_hosts
+from kcm.kubelet.environment.variables import Lookups
 from kcm.kubelet.files.log_tail import FALLBACK, MOST, tail
-from kcm.kubelet.isolation import DNSConfig
 from kcm.kubelet.kuberuntime import labels
 from kcm.kubelet.kuberuntime.configs import name_domain, name_host
 
@@ -33,16 +34,46 @@ class ContainerPreparation:
     """Prepares sandboxes and containers. Thread-safe for different pods."""
 
     def __init__(
-        self, pod_folder: Callable[[str], Path], dns: PodDNS, *, cluster_domain: str
+        self,
+        pod_folder: Callable[[str], Path],
+        dns: PodDNS,
+        lookups: Lookups,
+        *,
+        cluster_domain: str,
     ) -> None:
-        """`pod_folder` returns the folder of a pod by its uid."""
+        """`pod_folder` returns the folder of a pod by its uid. `lookups` has RuntimeClasses."""
         self._pod_folder = pod_folder
         self._dns = dns
+        self._lookups = lookups
         self._domain = cluster_domain
 
-    def build_dns(self, pod: Pod) -> DNSConfig:
-        """Returns the resolver's configuration of a pod. Raises ContainerRuntimeError."""
-        return self._dns.build(pod)
+    def complete_sandbox(self, pod: Pod, config: cri.SandboxConfig) -> cri.SandboxConfig:
+        """Returns a sandbox's configuration with its DNS settings and its runtime handler.
+
+        Raises ContainerRuntimeError for what this node cannot give.
+        """
+        if pod.spec.host_users is False:
+            raise errors.ContainerRuntimeError(
+                "can't set `spec.hostUsers: false`, user namespaces are not supported on this node"
+            )
+        handler = self._find_handler(pod.spec.runtime_class_name or "")
+        return replace(config, dns=self._dns.build(pod), runtime_handler=handler)
+
+    def _find_handler(self, name: str) -> str:
+        """Returns the runtime handler of a RuntimeClass, "" for the default one."""
+        if not name:
+            return ""
+        try:
+            runtime_class = self._lookups.runtime_class(name)
+        except errors.Temporary as error:
+            raise errors.ContainerRuntimeError(
+                f"failed to look up runtimeClass {name}: {error}"
+            ) from error
+        if runtime_class is None:
+            raise errors.ContainerRuntimeError(
+                f'failed to look up runtimeClass: RuntimeClass.node.k8s.io "{name}" not found'
+            )
+        return runtime_class.handler
 
     def add_mounts(
         self, pod: Pod, container: Container, ips: Sequence[str], mounts: Sequence[cri.Mount]
@@ -103,12 +134,3 @@ class ContainerPreparation:
                     with os.fdopen(fd, "rb") as opened:
                         return opened.read(MOST).decode("utf-8", "replace")
         return ""
-
-    def remove_message(self, status: cri.RuntimeContainerStatus) -> None:
-        """Removes the file of the termination message of a container that is removed."""
-        uid = status.config.labels.get(labels.POD_UID, "")
-        ours = self._pod_folder(uid) / CONTAINERS if uid else None
-        for mount in status.config.mounts:
-            file = Path(mount.host_path)
-            if ours is not None and file.parent.parent == ours:
-                file.unlink(missing_ok=True)

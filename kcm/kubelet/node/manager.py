@@ -23,6 +23,7 @@ from kcm.apimachinery.quantity import Quantity
 from kcm.clock import Clock
 from kcm.helpers import node_reports
 from kcm.helpers.node_reports import condition
+from kcm.kubelet.images.store import ImageStore
 from kcm.kubelet.node import objects
 from kcm.kubelet.node.current_node import CurrentNode, ReportRequests
 from kcm.kubelet.node.machine import MachineInfo
@@ -65,13 +66,14 @@ class NodeManager:
         build_conditions: BuildConditions,
         recorder: KubeletEventRecorder,
         clock: Clock,
+        images: ImageStore | None = None,
     ) -> None:
         """`prove_address` returns the proof that the node's address is its own, "" for none.
 
         `readiness_errors` returns why the node is not ready.
 
         `build_conditions` returns all of the node's conditions but Ready. `reserved` is the amount
-        of each resource that pods cannot use.
+        of each resource that pods cannot use. `images` is None if the node has none.
         """
         self._store = store
         self._options = options
@@ -84,6 +86,7 @@ class NodeManager:
         self._build_conditions = build_conditions
         self._recorder = recorder
         self._clock = clock
+        self._images = images
         self._registered = False
         self._data_id = ""  # identifies the data that the node was registered in
         self._lease: Lease | None = None
@@ -229,7 +232,7 @@ class NodeManager:
         options = self._options
         machine = self._read_machine()
         now = now.replace(microsecond=0)
-        return objects.build_status(
+        status = objects.build_status(
             node,
             machine,
             capacity=machine.capacity(options.max_pods),
@@ -244,6 +247,13 @@ class NodeManager:
             ],
             port=options.port,
         )
+        if self._images is None:
+            return status
+        try:
+            return status.replace(images=objects.build_images(self._images.list()))
+        except errors.ContainerRuntimeError as error:
+            log.warning("the node's images cannot be listed", error=str(error))
+            return status
 
     def _build_ready_condition(self, previous: NodeStatus, now: datetime) -> NodeCondition:
         problems = self._readiness_errors()

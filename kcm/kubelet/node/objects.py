@@ -6,7 +6,7 @@ Source: pkg/kubelet/kubelet_node_status.go and pkg/kubelet/nodestatus/setters.go
 from __future__ import annotations
 
 import platform
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from types import MappingProxyType
 
 from kcm.api.core_v1 import (
@@ -18,13 +18,16 @@ from kcm.api.core_v1 import (
     NodeStatus,
     Taint,
 )
+from kcm.api.core_v1.nodes import ContainerImage
 from kcm.apimachinery.meta_v1 import ObjectMeta
 from kcm.apimachinery.quantity import Quantity
 from kcm.helpers.node_reports import resources_of
+from kcm.kubelet.images.store import Image
 from kcm.kubelet.node.machine import MachineInfo, go_architecture
 from kcm.store.node_token import PROOF_ANNOTATION, TLS_ANNOTATION
 
 _REACH_ANNOTATIONS = frozenset({TLS_ANNOTATION, PROOF_ANNOTATION})
+_MOST_IMAGES, _MOST_NAMES_OF_IMAGE = 50, 5
 _ATTACH_ANNOTATION = "volumes.kubernetes.io/controller-managed-attach-detach"
 
 
@@ -92,3 +95,14 @@ def build_status(
         daemon_endpoints=NodeDaemonEndpoints(kubelet_endpoint=DaemonEndpoint(port=port)),
         node_info=machine.system,
     )
+
+
+def build_images(images: Iterable[Image]) -> list[ContainerImage] | None:
+    """Returns the largest images of a node, with some of their names; None if there are none."""
+    largest = sorted(images, key=lambda image: (-image.size, image.id))[:_MOST_IMAGES]
+    return [
+        ContainerImage(
+            names=[*image.digests, *image.tags][:_MOST_NAMES_OF_IMAGE], size_bytes=image.size
+        )
+        for image in largest
+    ] or None

@@ -45,9 +45,7 @@ _FOLDERS = {
     "downwardAPI": "kubernetes.io~downward-api",
     "projected": "kubernetes.io~projected",
 }
-_UNSUPPORTED = {
-    "image": "images cannot be mounted on this node, whose containers are processes of the host"
-}
+_UNSUPPORTED = {"image": "images cannot be mounted on this node"}
 _CLAIMED = ("persistentVolumeClaim", "ephemeral")
 
 

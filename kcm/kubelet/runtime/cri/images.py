@@ -5,6 +5,7 @@ Source: staging/src/k8s.io/cri-client/pkg/remote_image.go, Kubernetes 1.36.
 
 from __future__ import annotations
 
+import json
 from dataclasses import asdict
 from pathlib import Path
 
@@ -26,6 +27,20 @@ class CRIImages:
 
     def list(self) -> list[Image]:
         return [_convert(image) for image in self._channel.call("ListImages").images]
+
+    def list_used(self) -> set[str]:
+        used = {self._find_sandbox_image()}
+        for container in self._channel.call("ListContainers").containers:
+            used |= {container.image_ref, container.image_id, container.image.image}
+        return used - {""}
+
+    def _find_sandbox_image(self) -> str:
+        """Returns the image of sandboxes, which containerd pins since version 1.7 only."""
+        info = self._channel.call("Status", verbose=True).info
+        try:
+            return str(json.loads(info["config"]).get("sandboxImage") or "")
+        except (KeyError, ValueError, AttributeError):
+            return ""  # the runtime says nothing, and has to pin it
 
     def pull(self, name: str, credentials: Credentials | None) -> Image:
         fields = {"auth": asdict(credentials)} if credentials is not None else {}

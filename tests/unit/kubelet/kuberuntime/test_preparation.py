@@ -9,7 +9,9 @@ from typing import Any
 
 import pytest
 
+from kcm import errors
 from kcm.api.core_v1 import Pod
+from kcm.api.node_v1 import RuntimeClass
 from kcm.kubelet import cri
 from kcm.kubelet.containers import hosts
 from kcm.kubelet.containers.dns import PodDNS
@@ -17,8 +19,12 @@ from kcm.kubelet.isolation import ClusterDNS
 from kcm.kubelet.kuberuntime import labels
 from kcm.kubelet.kuberuntime.preparation import ContainerPreparation
 from kcm.kubelet.recorder import KubeletEventRecorder
+from tests.lookups import FakeLookups
 
 AT = datetime(2026, 1, 1, tzinfo=UTC)
+
+
+SANDBOXED = RuntimeClass.model_validate({"metadata": {"name": "sandboxed"}, "handler": "runsc"})
 
 
 def pod_with(container: dict[str, Any] | None = None, **spec: Any) -> Pod:
@@ -33,7 +39,12 @@ def pod_with(container: dict[str, Any] | None = None, **spec: Any) -> Pod:
 
 def prepare(folder: Path) -> ContainerPreparation:
     dns = PodDNS(ClusterDNS(), KubeletEventRecorder(None, "n1"))
-    return ContainerPreparation(lambda uid: folder / uid, dns, cluster_domain="cluster.local")
+    return ContainerPreparation(
+        lambda uid: folder / uid,
+        dns,
+        FakeLookups(runtime_classes=(SANDBOXED,)),
+        cluster_domain="cluster.local",
+    )
 
 
 def add(folder: Path, pod: Pod, *mounts: cri.Mount) -> dict[str, Path]:
@@ -127,3 +138,24 @@ def test_the_hosts_file_of_the_node_begins_that_of_its_own_pods(
     text = add(tmp_path, pod)["/etc/hosts"].read_text()
     assert text.startswith("# Kubernetes-managed hosts file (host network).\n192.0.2.1 node\n")
     assert text.endswith("192.0.2.7\tdb\n")
+
+
+@pytest.mark.parametrize(("name", "handler"), [(None, ""), ("sandboxed", "runsc")])
+def test_a_pod_has_the_handler_of_its_class(tmp_path: Path, name: str | None, handler: str) -> None:
+    config = cri.SandboxConfig("web", "shop", "u1")
+    pod = pod_with(runtimeClassName=name, dnsPolicy="None")
+    assert prepare(tmp_path).complete_sandbox(pod, config).runtime_handler == handler
+
+
+@pytest.mark.parametrize(
+    ("spec", "words"),
+    [
+        ({"runtimeClassName": "gone"}, 'RuntimeClass.node.k8s.io "gone" not found'),
+        ({"hostUsers": False}, "user namespaces are not supported"),
+    ],
+)
+def test_what_the_node_cannot_give_is_said(
+    tmp_path: Path, spec: dict[str, Any], words: str
+) -> None:
+    with pytest.raises(errors.ContainerRuntimeError, match=words):
+        prepare(tmp_path).complete_sandbox(pod_with(**spec), cri.SandboxConfig("w", "s", "u1"))
