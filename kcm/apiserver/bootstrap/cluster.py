@@ -96,6 +96,7 @@ class ClusterBootstrap(Loop):
     def _correct_flow_control(self) -> None:
         priority_levels.ensure(self._store)
         self._corrected = self._clock.monotonic()
+        self._mark_flow_schemas()
 
     def _mark_flow_schemas(self) -> None:
         written = self._store.last_rvs(priority_levels.RESOURCES)
