@@ -74,6 +74,7 @@ class KubeletOptions:
     container_runtime_endpoint: str = DEFAULT_ENDPOINT
     cgroup_root: str = ""  # the control group of all pods; "" is one named after the root folder
     cgroup_driver: str = CGROUPFS
+    max_parallel_image_pulls: int = 1
     image_limits: ImageLimits = field(default_factory=ImageLimits)
     dns: ClusterDNS = field(default_factory=ClusterDNS)
     allowed_host_paths: tuple[Path, ...] = ()
@@ -124,6 +125,7 @@ class KubeletOptions:
             self.cgroup_driver in (CGROUPFS, SYSTEMD),
             f"--cgroup-driver {self.cgroup_driver!r} is neither {CGROUPFS} nor {SYSTEMD}",
         )
+        require(self.max_parallel_image_pulls > 0, "--max-parallel-image-pulls must be at least 1")
         require(
             0 <= self.image_limits.low <= self.image_limits.high <= 100,
             "--image-gc-low-threshold must not be more than --image-gc-high-threshold, and both "

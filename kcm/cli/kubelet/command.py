@@ -136,6 +136,8 @@ def _graces(
 @click.option("--cgroup-driver", type=click.Choice(["cgroupfs", "systemd"]), default=None,
               help="Who makes control groups, as the container runtime is configured. Default: "
               "cgroupfs.")  # fmt: skip
+@click.option("--max-parallel-image-pulls", type=click.IntRange(1), default=1, show_default=True,
+              help="How many images a container runtime pulls at a time.")  # fmt: skip
 @click.option("--image-gc-high-threshold", type=click.IntRange(0, 100), default=85,
               show_default=True,
               help="Unused images are removed when the disk that they are on is full to so many "

@@ -96,7 +96,7 @@ def _build_runtime_manager(
 ) -> RuntimeManager:
     service, store = services.image_service, services.image_store
     if service is None and store is not None:
-        service = StoredImages(store, records.lookups)
+        service = StoredImages(store, records.lookups, at_once=options.max_parallel_image_pulls)
     images = None
     if service is not None:
         manager = ImageManager(service, records.recorder, records.clock)

@@ -5,6 +5,7 @@ Source: EnsureImageExists in pkg/kubelet/images/image_manager.go, Kubernetes 1.3
 
 from __future__ import annotations
 
+import threading
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -42,10 +43,11 @@ class ImageService(Protocol):
 class StoredImages:
     """Implements ImageService with the images of a container runtime. Thread-safe."""
 
-    def __init__(self, store: ImageStore, lookups: Lookups) -> None:
-        """`lookups` has the Secrets with which images are pulled."""
+    def __init__(self, store: ImageStore, lookups: Lookups, *, at_once: int) -> None:
+        """`lookups` has the Secrets with which images are pulled, `at_once` of them at a time."""
         self._store = store
         self._lookups = lookups
+        self._turns = threading.BoundedSemaphore(at_once)
 
     def has_image(self, pod: Pod, container: Container) -> bool:
         return self._store.find(container.image or "") is not None
@@ -57,7 +59,8 @@ class StoredImages:
         attempts: list[Credentials | None] = [*credentials] or [None]
         for attempt in attempts:
             try:
-                return self._store.pull(image, attempt).size
+                with self._turns:
+                    return self._store.pull(image, attempt).size
             except errors.ImagePullFailed as error:
                 failure = error
         raise failure

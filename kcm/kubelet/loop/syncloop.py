@@ -20,6 +20,7 @@ from typing import Protocol
 
 import structlog
 
+from kcm import errors
 from kcm.api.core_v1 import Pod
 from kcm.clock import Clock
 from kcm.kubelet import HOUSEKEEPING_PERIOD
@@ -130,6 +131,8 @@ class SyncLoop:
         name, item = taken
         try:
             self._handlers[name](item)
+        except errors.ContainerRuntimeError as error:  # it is away; the next item comes soon
+            log.warning("sync loop iteration failed", channel=name, error=str(error))
         except Exception:  # one item must not stop the loop, which all other pods need
             log.exception("sync loop iteration failed", channel=name)
         return True

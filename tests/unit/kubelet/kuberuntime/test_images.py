@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
+import base64
+import json
+
+import pytest
+
 from kcm import errors
-from kcm.api.core_v1 import Container, Pod
-from kcm.kubelet.kuberuntime.images import ImageManager
+from kcm.api.core_v1 import Container, Pod, Secret
+from kcm.kubelet.images.store import Credentials, Image
+from kcm.kubelet.kuberuntime.images import ImageManager, StoredImages
 from kcm.kubelet.recorder import KubeletEventRecorder
 from kcm.reconcile.plan import Event
 from kcm.testing.clock import FakeClock
+from tests.lookups import FakeLookups
 from tests.unit.kubelet.views import container, pod
 
 
@@ -99,3 +106,57 @@ def test_a_failed_pull_waits_twice_as_long_each_time() -> None:
     assert world.ensure() == ("ImagePullBackOff", text)
     world.clock.step(1)
     assert world.ensure() == ("ErrImagePull", "not found")
+
+
+class Registry:
+    """Implements images.store.ImageStore: images that are pulled, and who may."""
+
+    def __init__(self, *, allowed: str = "", present: bool = False) -> None:
+        self.allowed = allowed
+        self.present = present
+        self.asked: list[str] = []
+
+    def find(self, name: str) -> Image | None:
+        return Image("id", size=7) if self.present else None
+
+    def pull(self, name: str, credentials: Credentials | None) -> Image:
+        who = credentials.username if credentials else ""
+        self.asked.append(who)
+        if who != self.allowed:
+            raise errors.ImagePullFailed(f"not for {who or 'nobody'}")
+        return Image("id", size=7)
+
+
+def pull_by(registry: Registry, *names: str) -> int:
+    """Pulls an image for a pod whose Secret has these users, the most specific first."""
+    places = ("hub.io/team", "hub.io/tea", "hub.io/te")
+    auths = {place: {"username": user} for place, user in zip(places, names, strict=False)}
+    data = {".dockerconfigjson": base64.b64encode(json.dumps({"auths": auths}).encode()).decode()}
+    secret = Secret.model_validate({"type": "kubernetes.io/dockerconfigjson", "data": data})
+    pulled = Pod.model_validate(
+        {
+            "metadata": {"name": "web", "namespace": "shop"},
+            "spec": {
+                "containers": [{"name": "main", "image": "hub.io/team/app:1"}],
+                "imagePullSecrets": [{"name": "s"}],
+            },
+        }
+    )
+    service = StoredImages(
+        registry,  # type: ignore[arg-type] # no more of a store is needed
+        FakeLookups(secrets={("shop", "s"): secret}),
+        at_once=1,
+    )
+    return service.pull_image(pulled, pulled.spec.containers[0])
+
+
+def test_an_image_is_pulled_by_whoever_of_the_pods_secrets_may() -> None:
+    registry = Registry(allowed="b")
+    assert pull_by(registry, "a", "b", "c") == 7
+    assert registry.asked == ["a", "b"]
+    assert pull_by(Registry(), *()) == 7
+
+
+def test_an_image_that_nobody_may_pull_says_why_the_last_one_may_not() -> None:
+    with pytest.raises(errors.ImagePullFailed, match="not for b"):
+        pull_by(Registry(allowed="x"), "a", "b")
