@@ -13,7 +13,7 @@ local function int(n) return string.format('%.0f', n) end
 local clock = redis.call('TIME')
 local MICROS = clock[1] * 1000000 + clock[2]
 local MAX_ID = 4503599627370496 -- as in store_write.lua
-local FORWARD = 1000000
+local BEYOND = 1000000 -- more than a lost epoch gave, where no clock can tell
 
 -- Returns a field of INFO, '' if this server has none of the name.
 local function info(section, name)
@@ -37,11 +37,12 @@ local function counter(key)
 end
 
 -- Moves a counter beyond all numbers that were drawn before, here or on a server of which nothing
--- is left: to the time in microseconds, since no counter grows as fast. Where this server's clock is
--- behind, it goes on from the counter, and from `start`, with which an epoch began that the caller
--- knows.
+-- is left: to the time in microseconds, since no counter grows as fast. `start` is where an epoch
+-- began that the caller knows and this server does not; where that is in the future, this server's
+-- clock is behind.
 local function advance(key, start)
-  local new = math.max(MICROS, math.max(counter(key) or 0, start) + FORWARD)
+  local new = math.max(MICROS, (counter(key) or 0) + 1)
+  if start >= MICROS then new = math.max(new, start + BEYOND) end
   redis.call('SET', key, int(new))
   return int(new)
 end
@@ -87,9 +88,11 @@ end
 local status = 'SAME'
 if redis.call('EXISTS', meta, rv_key, token_key) == 0 then
   status, data_id = 'NEW', RUN_ID .. '.' .. int(MICROS)
-  redis.call('SET', rv_key, '0')
-  redis.call('SET', token_key, '0')
-  begin_epoch('0', '0')
+  -- A server that was a replica may have lost what its master had before.
+  local first = string.match(info('replication', 'master_replid2'), '[^0]') and MICROS or 0
+  redis.call('SET', rv_key, int(first))
+  redis.call('SET', token_key, int(first))
+  begin_epoch(int(first), int(first))
   redis.call('HSET', P .. ':last_rv', '*', '0') -- from now on it has every write
 elseif run_id ~= RUN_ID or stored[8] ~= REPLID or not epoch or not data_id or is_behind()
     or not whole(rv_key, stored[5] or '0') or not whole(token_key, stored[6] or '0') then
