@@ -31,9 +31,20 @@ FAULTS_ALLOWED = ("--enable-protected-configs", "yes")
 
 
 # Whole ones, which mostly wait.
-SYSTEMS = ("tests/scenarios/", "tests/charts/", "tests/chaos/", "tests/docs/")
+SYSTEMS = (
+    "tests/chaos/",
+    "tests/charts/",
+    "tests/containers/",
+    "tests/docs/",
+    "tests/real/",
+    "tests/scenarios/",
+)
 # Modules that take minutes, as one test process runs all tests of a module.
-LONGEST = ("tests/docs/test_commands.py", "tests/scenarios/test_up.py")
+LONGEST = (
+    "tests/docs/test_commands.py",
+    "tests/integration/apiserver/test_hostile_bodies.py",
+    "tests/scenarios/test_up.py",
+)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -48,7 +59,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     places = {name: (place, 1) for place, name in enumerate(computing)}
     step = 2 / 3 * len(computing) / max(len(waiting), 1)
     places |= {name: (step * number, 0) for number, name in enumerate(waiting)}
-    places |= {name: (-1, LONGEST.index(name)) for name in waiting if name in LONGEST}
+    places |= {name: (-1, LONGEST.index(name)) for name in modules if name in LONGEST}
     items[:] = [item for name in sorted(modules, key=places.__getitem__) for item in modules[name]]
 
 
