@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import asdict
 from typing import Any
 
 from kcm.errors import ContainerConfigError
 from kcm.kubelet import cri
-from kcm.kubelet.isolation import DNSConfig, Namespaces, SecurityProfile, SELinuxLabel
+from kcm.kubelet.isolation import DNSConfig, SecurityProfile
 from kcm.kubelet.runtime.cri.messages import Message, new
 
 _PROPAGATIONS = {
@@ -24,7 +25,7 @@ def build_sandbox(config: cri.SandboxConfig, labels: Mapping[str, str]) -> Messa
     isolation = config.isolation
     groups = "Strict" if isolation.strict_groups else "Merge"
     context: dict[str, Any] = {
-        "namespace_options": _namespaces(isolation.namespaces),
+        "namespace_options": asdict(isolation.namespaces),
         "privileged": isolation.privileged,
         "seccomp": _profile(isolation.seccomp),
         "supplemental_groups": isolation.supplemental_groups,
@@ -32,7 +33,7 @@ def build_sandbox(config: cri.SandboxConfig, labels: Mapping[str, str]) -> Messa
         **_user(isolation.run_as_user, isolation.run_as_group),
     }
     if isolation.se_linux is not None:
-        context["selinux_options"] = _se_linux(isolation.se_linux)
+        context["selinux_options"] = asdict(isolation.se_linux)
     return new(
         "PodSandboxConfig",
         metadata={
@@ -42,7 +43,7 @@ def build_sandbox(config: cri.SandboxConfig, labels: Mapping[str, str]) -> Messa
         # A sandbox in the node's network has the node's name, which nobody may set.
         hostname="" if config.host_network else config.hostname,
         log_directory=config.log_directory,
-        port_mappings=[_port(mapping) for mapping in config.port_mappings],
+        port_mappings=[asdict(mapping) for mapping in config.port_mappings],
         labels={**config.labels, **labels},
         annotations=dict(config.annotations),
         linux={
@@ -57,20 +58,10 @@ def build_sandbox(config: cri.SandboxConfig, labels: Mapping[str, str]) -> Messa
 def _dns(config: DNSConfig | None) -> dict[str, Any]:
     if config is None:
         return {}
-    servers, searches, options = (
-        [_text(word, "DNS setting") for word in words]
-        for words in (config.servers, config.searches, config.options)
-    )
-    return {"dns_config": {"servers": servers, "searches": searches, "options": options}}
-
-
-def _port(mapping: cri.PortMapping) -> dict[str, Any]:
-    return {
-        "container_port": mapping.container_port,
-        "host_port": mapping.host_port,
-        "protocol": mapping.protocol,
-        "host_ip": mapping.host_ip,
+    lines = {
+        name: [_text(word, "dnsConfig") for word in words] for name, words in asdict(config).items()
     }
+    return {"dns_config": lines}
 
 
 def build_container(
@@ -110,7 +101,7 @@ def _security_context(config: cri.ContainerConfig) -> dict[str, Any]:
     isolation = config.isolation
     volumes = [isolation.fs_group] if isolation.fs_group is not None else []
     context: dict[str, Any] = {
-        "namespace_options": _namespaces(isolation.namespaces),
+        "namespace_options": asdict(isolation.namespaces),
         "privileged": config.privileged,
         "capabilities": {
             "add_capabilities": [_capability(name) for name in config.add_capabilities],
@@ -128,7 +119,7 @@ def _security_context(config: cri.ContainerConfig) -> dict[str, Any]:
     if isolation.app_armor is not None:
         context["apparmor"] = _profile(isolation.app_armor)
     if isolation.se_linux is not None:
-        context["selinux_options"] = _se_linux(isolation.se_linux)
+        context["selinux_options"] = asdict(isolation.se_linux)
     return context
 
 
@@ -155,23 +146,10 @@ def _mount(mount: cri.Mount) -> dict[str, Any]:
     }
 
 
-def _namespaces(namespaces: Namespaces) -> dict[str, Any]:
-    return {
-        "network": namespaces.network.value,
-        "pid": namespaces.pid.value,
-        "ipc": namespaces.ipc.value,
-        "target_id": namespaces.target_id,
-    }
-
-
 def _profile(profile: SecurityProfile) -> dict[str, Any]:
     if profile.type not in _PROFILES:
         raise ContainerConfigError(f"unknown type {profile.type!r} of a security profile")
     return {"profile_type": profile.type, "localhost_ref": profile.localhost_ref}
-
-
-def _se_linux(label: SELinuxLabel) -> dict[str, str]:
-    return {"user": label.user, "role": label.role, "type": label.type, "level": label.level}
 
 
 def _user(user: int | None, group: int | None) -> dict[str, Any]:

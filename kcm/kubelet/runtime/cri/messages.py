@@ -8,7 +8,7 @@ Source: staging/src/k8s.io/cri-api/pkg/apis/runtime/v1/api.proto, Kubernetes 1.3
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
 from importlib import resources
@@ -50,17 +50,10 @@ def calls() -> Mapping[str, Call]:
     return found
 
 
-@cache
-def message_class(name: str) -> Callable[..., Message]:
-    """Returns the class of a message by its name, like `PodSandboxConfig`."""
-    found = _pool().FindMessageTypeByName(f"runtime.v1.{name}")
-    made: Callable[..., Message] = message_factory.GetMessageClass(found)
-    return made
-
-
 def new(name: str, **fields: Any) -> Message:
-    """Returns a new message. Values are messages or what the protobuf runtime takes for fields."""
-    return message_class(name)(**fields)
+    """Returns a new message, such as a `PodSandboxConfig`, with what protobuf takes for fields."""
+    described = _pool().FindMessageTypeByName(f"runtime.v1.{name}")
+    return message_factory.GetMessageClass(described)(**fields)
 
 
 def enum_name(message: Message, field: str) -> str:

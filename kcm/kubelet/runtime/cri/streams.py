@@ -123,7 +123,7 @@ class _Connection:
 
 
 class RemoteStream:
-    """Implements cri.Stream: pipes, between which and the connection two threads copy."""
+    """Implements cri.Stream: pairs of sockets, between which and the connection threads copy."""
 
     def __init__(self, url: str, wanted: StreamOptions) -> None:
         """Opens the streams. Raises ContainerRuntimeError."""
@@ -135,80 +135,52 @@ class RemoteStream:
         self._exit_code: int | None = None
         self._fault = "the runtime has ended the stream without a status"
         self._connection = _Connection(url, EXEC)
-        self._outputs: dict[int, int] = {}  # the write ends of pipes, by stream
-        self._input = -1  # the read end of stdin's pipe
+        self._outputs: dict[int, socket.socket] = {}  # by stream
         self._resizing: int | None = None
         try:
-            self._open_streams(wanted)
+            # The runtime expects its streams in this order.
+            self._status = self._connection.open({"streamtype": "error"})
+            inputs = self._open("stdin") if wanted.stdin else None
+            for kind in ("stdout", "stderr"):
+                if getattr(wanted, kind):
+                    stream, self._outputs[stream] = self._open(kind)
+            if wanted.tty:
+                self._resizing = self._connection.open({"streamtype": "resize"})
         except OSError as error:
             self.close()
-            self._close_outputs()
+            for output in self._outputs.values():
+                output.close()
             raise errors.ContainerRuntimeError(f"the runtime has left: {error}") from error
+        if inputs is not None:
+            start_thread("kcm-cri-stdin", lambda: _send(self._connection, *inputs, closes=True))
         start_thread("kcm-cri-stream", self._receive)
 
-    def _open_streams(self, wanted: StreamOptions) -> None:
-        self._status = self._connection.open({"streamtype": "error"})
-        inputs = self._connection.open({"streamtype": "stdin"}) if wanted.stdin else None
-        if wanted.stdout:
-            self.stdout = self._open_output("stdout")
-        if wanted.stderr:
-            self.stderr = self._open_output("stderr")
-        if wanted.tty:
-            self._resizing = self._connection.open({"streamtype": "resize"})
-        if inputs is not None:
-            self._input, self.stdin = os.pipe()
-            start_thread("kcm-cri-stdin", lambda: self._send_input(inputs))
-
-    def _open_output(self, kind: str) -> int:
+    def _open(self, kind: str) -> tuple[int, socket.socket]:
+        """Opens a stream; returns its number, and the socket whose peer the caller has."""
         stream = self._connection.open({"streamtype": kind})
-        ours, self._outputs[stream] = os.pipe()
-        return ours
-
-    def _send_input(self, stream: int) -> None:
-        try:
-            while data := os.read(self._input, _CHUNK):
-                self._connection.send(stream, data)
-            self._connection.send(stream, b"", end=True)
-        except OSError:
-            return  # the command has ended, or the runtime has left
-        finally:
-            os.close(self._input)
+        ours, theirs = socket.socketpair()
+        setattr(self, kind, ours.detach())
+        return stream, theirs
 
     def _receive(self) -> None:
-        """Copies output until the Status has come and the outputs are closed."""
+        """Copies output until the Status has come, or the runtime has left."""
         status = b""
         for event in self._connection.receive():
-            if isinstance(event, spdy.Data):
-                if event.stream == self._status:
-                    status = (status + event.data)[:_MOST_OF_STATUS]
-                    if event.ended:
-                        break
-                elif event.stream in self._outputs:
-                    self._write(event)
+            if isinstance(event, spdy.Data) and event.stream in self._outputs:
+                with suppress(OSError):  # nobody reads it any more
+                    self._outputs[event.stream].sendall(event.data)
+                if event.ended:
+                    self._outputs.pop(event.stream).close()
+            elif isinstance(event, spdy.Data) and event.stream == self._status:
+                status = (status + event.data)[:_MOST_OF_STATUS]
+                if event.ended:
+                    break
             elif isinstance(event, spdy.StreamReset) and event.stream == self._status:
                 break
-        self._close_outputs()
+        for output in self._outputs.values():
+            output.close()
         self._read_status(status)
         self._over.set()
-
-    def _write(self, event: spdy.Data) -> None:
-        """Writes output into its pipe. Closes the pipe at its end, or once nobody reads it."""
-        fd, data = self._outputs[event.stream], memoryview(event.data)
-        try:
-            while data:
-                data = data[os.write(fd, data) :]
-        except OSError:
-            self._close_output(event.stream)
-        else:
-            if event.ended:
-                self._close_output(event.stream)
-
-    def _close_output(self, stream: int) -> None:
-        os.close(self._outputs.pop(stream))
-
-    def _close_outputs(self) -> None:
-        for stream in list(self._outputs):
-            self._close_output(stream)
 
     def _read_status(self, text: bytes) -> None:
         """Takes the exit code, or why there is none, from the Status of the error stream."""
@@ -229,10 +201,7 @@ class RemoteStream:
 
     def close_stdin(self) -> None:
         """Closes the input."""
-        with self._lock:
-            if self.stdin is not None:
-                os.close(self.stdin)
-                self.stdin = None
+        self._close("stdin")
 
     def resize(self, columns: int, rows: int) -> None:
         """Sets the terminal's size."""
@@ -254,12 +223,15 @@ class RemoteStream:
     def close(self) -> None:
         """Closes everything. The runtime decides what becomes of a command that still runs."""
         self._connection.close()
-        self.close_stdin()
+        for kind in ("stdin", "stdout", "stderr"):
+            self._close(kind)
+
+    def _close(self, kind: str) -> None:
         with self._lock:
-            for fd in (self.stdout, self.stderr):
-                if fd is not None:
-                    os.close(fd)
-            self.stdout = self.stderr = None
+            descriptor = getattr(self, kind)
+            setattr(self, kind, None)
+        if descriptor is not None:
+            os.close(descriptor)
 
     def __enter__(self) -> Self:
         return self
@@ -273,6 +245,16 @@ class RemoteStream:
         self.close()
 
 
+def _send(connection: _Connection, stream: int, source: socket.socket, *, closes: bool) -> None:
+    """Sends what comes from a socket, and its end; closes the socket then if `closes` is set."""
+    with suppress(OSError):  # the command has ended, or the runtime has left
+        while data := source.recv(_CHUNK):
+            connection.send(stream, data)
+        connection.send(stream, b"", end=True)
+    if closes:
+        source.close()
+
+
 def open_port(url: str, port: int) -> PortConnection:
     """Connects to a port of a pod.
 
@@ -281,35 +263,29 @@ def open_port(url: str, port: int) -> PortConnection:
     """
     connection = _Connection(url, FORWARD)
     headers = {"port": str(port), "requestid": "0"}
-    ours, theirs = socket.socketpair()
-    faults: list[str] = []
     try:
         error = connection.open({"streamtype": "error", **headers})
         data = connection.open({"streamtype": "data", **headers})
         connection.send(error, b"", end=True)
     except OSError as failure:
-        for each in (connection, ours, theirs):
-            each.close()
+        connection.close()
         raise errors.ContainerRuntimeError(f"the runtime has left: {failure}") from failure
-
-    def send() -> None:
-        with suppress(OSError):
-            while read := theirs.recv(_CHUNK):
-                connection.send(data, read)
-            connection.send(data, b"", end=True)
+    ours, theirs = socket.socketpair()
+    fault = bytearray()
 
     def receive() -> None:
         ended: set[int] = set()
         for event in connection.receive():
-            if isinstance(event, spdy.Data):
-                if event.stream == error and event.data:
-                    faults.append(event.data.decode("utf-8", "replace"))
-                elif event.stream == data:
-                    with suppress(OSError):
-                        theirs.sendall(event.data)
-                ended |= {event.stream} if event.ended else set()
-            elif isinstance(event, spdy.StreamReset):
-                ended.add(event.stream)
+            match event:
+                case spdy.Data(stream, read, last) if stream == error:
+                    fault.extend(read)
+                    ended |= {stream} if last else set()
+                case spdy.Data(stream, read, last):
+                    with suppress(OSError):  # the client has left
+                        theirs.sendall(read)
+                    ended |= {stream} if last else set()
+                case spdy.StreamReset(stream):
+                    ended.add(stream)
             if {error, data} <= ended:
                 break
         with suppress(OSError):
@@ -317,11 +293,11 @@ def open_port(url: str, port: int) -> PortConnection:
         connection.close()
         theirs.close()
 
+    def find_fault() -> str:
+        """Returns the fault without the words that the kubelet itself puts before it."""
+        text = fault.decode("utf-8", "replace")
+        return text.partition(": ")[2] if text.startswith("error forwarding port") else text
+
     start_thread("kcm-cri-forward", receive)
-    start_thread("kcm-cri-forward", send)
-    return PortConnection(ours.detach(), lambda: _shorten("".join(faults)))
-
-
-def _shorten(fault: str) -> str:
-    """Returns a fault without the words that the kubelet itself puts before it."""
-    return fault.partition(": ")[2] if fault.startswith("error forwarding port") else fault
+    start_thread("kcm-cri-forward", lambda: _send(connection, data, theirs, closes=False))
+    return PortConnection(ours.detach(), find_fault)
