@@ -1,4 +1,4 @@
-"""Limits how often a watch is read: soon after a few changes, in larger batches after many."""
+"""Limits how often a watch is read or sent on: soon after a few changes, in batches after many."""
 
 from __future__ import annotations
 

@@ -29,12 +29,16 @@ from kcm.apiserver.objects import status, tables
 from kcm.apiserver.objects.selection import Freshness, ObjectSelection, check_options
 from kcm.apiserver.request import truth
 from kcm.apiserver.request_info import RequestInfo
+from kcm.clock import RealClock
 from kcm.redisio.pipelining import LONG_REPLY
+from kcm.store.pace import ReadPace
 
 BOOKMARK_EVERY = 60.0  # seconds, as upstream's defaultBookmarkFrequency
 LAST_BOOKMARK = 2.0  # seconds before the timeout, as upstream's nextBookmarkTime
 MIN_TIMEOUT = 1800.0  # seconds; without timeoutSeconds, once to twice this, as upstream
-MERGE = 0.005  # seconds for which events are collected into one chunk
+# The first chunks in a row are sent at once, further ones this many seconds apart.
+MERGE = 0.005
+_SENT_AT_ONCE = 8
 _MOST_AT_ONCE = 200  # events in one chunk
 _LARGEST = 256 * 1024  # bytes in one chunk, unless one event has more
 _INITIAL = "sendInitialEvents"
@@ -118,6 +122,7 @@ class HttpWatch:
         self._watcher: CacheWatcher | None = None
         self._start = 0
         self._after = 0  # the client has seen everything up to this version
+        self._pace = ReadPace(RealClock(), shortest=0.0, interval=MERGE, burst=_SENT_AT_ONCE)
 
     def subscribe(self) -> None:
         """Subscribes to the watch cache, once it is as fresh as the request asks.
@@ -220,8 +225,8 @@ class HttpWatch:
             await asyncio.wait_for(self._awake.wait(), max(seconds, 0.001))
         except TimeoutError:
             return
-        if not self._stopped:
-            await asyncio.sleep(MERGE)
+        if not self._stopped and (pause := self._pace.count_read()):
+            await asyncio.sleep(pause)
 
     async def _initial_pieces(self) -> AsyncIterator[Sequence[bytes]]:
         for part in _split(self._present):
