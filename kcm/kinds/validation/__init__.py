@@ -76,8 +76,6 @@ from kcm.kinds.validation import (
     rbac,
     runtime_classes,
     service_cidrs,
-    storage,
-    storage_drivers,
     trust_bundles,
     volume_claims,
 )
@@ -101,6 +99,7 @@ from kcm.kinds.validation.core import (
 )
 from kcm.kinds.validation.devices import device_claim_status, device_claims, device_slices
 from kcm.kinds.validation.podspec import pod_parts, pod_status, pods
+from kcm.kinds.validation.storage import drivers, volumes
 
 __all__ = ["validate_create", "validate_status_update", "validate_update"]
 
@@ -166,17 +165,17 @@ _RULES: dict[type[KubeObject], _Rules] = {
     ClusterTrustBundle: _Rules(trust_bundles.create, trust_bundles.update),
     PodDisruptionBudget: _Rules(disruption.create, disruption.update, disruption.status_update),
     core_v1.PodTemplate: _Rules(small_kinds.create_pod_template, small_kinds.update_pod_template),
-    core_v1.PersistentVolume: _Rules(storage.create_volume, storage.update_volume),
-    StorageClass: _Rules(storage.create_class, storage.update_class),
+    core_v1.PersistentVolume: _Rules(volumes.create_volume, volumes.update_volume),
+    StorageClass: _Rules(volumes.create_class, volumes.update_class),
     VolumeAttachment: _Rules(
-        storage_drivers.create_attachment,
-        storage_drivers.update_attachment,
-        storage_drivers.update_attachment,
+        drivers.create_attachment,
+        drivers.update_attachment,
+        drivers.update_attachment,
     ),
-    CSIDriver: _Rules(storage_drivers.create_driver, storage_drivers.update_driver),
-    CSINode: _Rules(storage_drivers.create_node, storage_drivers.update_node),
-    CSIStorageCapacity: _Rules(storage_drivers.create_capacity, storage_drivers.update_capacity),
-    VolumeAttributesClass: _Rules(storage.create_attributes_class, storage.update_attributes_class),
+    CSIDriver: _Rules(drivers.create_driver, drivers.update_driver),
+    CSINode: _Rules(drivers.create_node, drivers.update_node),
+    CSIStorageCapacity: _Rules(drivers.create_capacity, drivers.update_capacity),
+    VolumeAttributesClass: _Rules(volumes.create_attributes_class, volumes.update_attributes_class),
     NetworkPolicy: _Rules(networking.create_policy, networking.update_policy),
     Ingress: _Rules(
         networking.create_ingress, networking.update_ingress, networking.update_ingress_status

@@ -21,7 +21,7 @@ from kcm.apimachinery.field_errors import (
     too_long,
     too_many,
 )
-from kcm.kinds.validation.podspec.volumes import csi_driver
+from kcm.kinds.validation.podspec.volumes.sources import csi_driver
 
 T = TypeVar("T")
 

@@ -19,13 +19,14 @@ from kcm.apimachinery.field_errors import (
     one_of,
     required,
 )
-from kcm.kinds.validation.podspec import environment, mounts, security
+from kcm.kinds.validation.podspec import environment, security
 from kcm.kinds.validation.podspec.claims import container_claims
 from kcm.kinds.validation.podspec.context import PodContext
 from kcm.kinds.validation.podspec.handlers import lifecycle, port_number, probes
 from kcm.kinds.validation.podspec.resources import requirements, resize_policies
 from kcm.kinds.validation.podspec.restart_rules import restart_policy
-from kcm.kinds.validation.podspec.volumes import PULL_POLICIES
+from kcm.kinds.validation.podspec.volumes import mounts
+from kcm.kinds.validation.podspec.volumes.sources import PULL_POLICIES
 
 _MESSAGE_POLICIES = ("FallbackToLogsOnError", "File")
 PROTOCOLS = ("SCTP", "TCP", "UDP")

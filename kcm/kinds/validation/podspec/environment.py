@@ -11,13 +11,13 @@ from kcm.api.core_v1 import PodSpec
 from kcm.api.core_v1.environment import EnvFromSource, EnvVar, EnvVarSource, FileKeySelector
 from kcm.apimachinery import names
 from kcm.apimachinery.field_errors import Faults, invalid, invalid_all, not_found, required
-from kcm.kinds.validation.podspec.paths import no_backsteps
 from kcm.kinds.validation.podspec.references import (
     IN_VARIABLES,
     field_selector,
     key_selector,
     resource_selector,
 )
+from kcm.kinds.validation.podspec.volumes.paths import no_backsteps
 
 
 def variables(environment: Iterable[EnvVar], path: str) -> Faults:

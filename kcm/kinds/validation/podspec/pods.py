@@ -42,7 +42,7 @@ from kcm.kinds.validation.podspec.context import PodContext
 from kcm.kinds.validation.podspec.pod_resources import pod_resources
 from kcm.kinds.validation.podspec.resources import no_restarts, requirements
 from kcm.kinds.validation.podspec.spread import topology_spread
-from kcm.kinds.validation.podspec.volumes import volumes
+from kcm.kinds.validation.podspec.volumes.sources import volumes
 
 _INT32_MAX = 2**31 - 1
 _RESTART_POLICIES = ("Always", "OnFailure", "Never")

@@ -29,7 +29,7 @@ from kcm.apimachinery.field_errors import (
 )
 from kcm.kinds.validation.podspec import windows
 from kcm.kinds.validation.podspec.context import PodContext
-from kcm.kinds.validation.podspec.paths import descending
+from kcm.kinds.validation.podspec.volumes.paths import descending
 
 _ID_LIMIT = 2**31 - 1
 _ID_RANGE = f"must be between 0 and {_ID_LIMIT}, inclusive"

@@ -20,8 +20,8 @@ from kcm.api.core_v1.volumes import (
     VolumeProjection,
 )
 from kcm.apimachinery.field_errors import Faults, forbidden, invalid, required
-from kcm.kinds.validation.podspec.paths import file_mode, not_reserved
 from kcm.kinds.validation.podspec.references import IN_VOLUMES, field_selector, resource_selector
+from kcm.kinds.validation.podspec.volumes.paths import file_mode, not_reserved
 
 _SHORTEST_TOKEN = 10 * 60  # seconds
 _LONGEST_TOKEN = 2**32

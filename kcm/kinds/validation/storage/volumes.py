@@ -34,14 +34,14 @@ from kcm.apimachinery.field_errors import (
     too_long,
 )
 from kcm.kinds.validation import meta
-from kcm.kinds.validation.podspec import disks
 from kcm.kinds.validation.podspec.affinity import (
     is_same_place,
     node_selector,
     without_stored_values,
 )
-from kcm.kinds.validation.podspec.paths import no_backsteps
-from kcm.kinds.validation.podspec.volumes import csi_driver, host_path, nfs
+from kcm.kinds.validation.podspec.volumes import disks
+from kcm.kinds.validation.podspec.volumes.paths import no_backsteps
+from kcm.kinds.validation.podspec.volumes.sources import csi_driver, host_path, nfs
 from kcm.kinds.validation.volume_claims import access_modes
 
 _RECLAIM_POLICIES = ("Delete", "Recycle", "Retain")

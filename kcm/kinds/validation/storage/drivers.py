@@ -32,8 +32,9 @@ from kcm.apimachinery.field_errors import (
     required,
     too_long,
 )
-from kcm.kinds.validation import meta, storage
-from kcm.kinds.validation.podspec.volumes import csi_driver
+from kcm.kinds.validation import meta
+from kcm.kinds.validation.podspec.volumes.sources import csi_driver
+from kcm.kinds.validation.storage import volumes
 
 _METADATA_SIZE = 256 * 1024
 _MESSAGE_SIZE = 1024
@@ -84,7 +85,7 @@ def _source(source: VolumeAttachmentSource, path: str) -> Faults:
     if name is not None and inline is not None:
         return [forbidden(path, _ONE_SOURCE)]
     if inline is not None:
-        return storage.inline_volume(inline, f"{path}.inlineVolumeSpec")
+        return volumes.inline_volume(inline, f"{path}.inlineVolumeSpec")
     detail = "must specify non empty persistentVolumeName"
     return [] if name else [required(f"{path}.persistentVolumeName", detail)]
 

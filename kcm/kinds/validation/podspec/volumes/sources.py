@@ -35,9 +35,9 @@ from kcm.apimachinery.field_errors import (
 )
 from kcm.apimachinery.meta_v1 import ObjectMeta
 from kcm.kinds.validation import volume_claims
-from kcm.kinds.validation.podspec import disks
-from kcm.kinds.validation.podspec.paths import descending, file_mode, no_backsteps
-from kcm.kinds.validation.podspec.projected import downward_api, key_to_paths, projected
+from kcm.kinds.validation.podspec.volumes import disks
+from kcm.kinds.validation.podspec.volumes.paths import descending, file_mode, no_backsteps
+from kcm.kinds.validation.podspec.volumes.projected import downward_api, key_to_paths, projected
 
 _HOST_PATH_TYPES = (
     "", "BlockDevice", "CharDevice", "Directory", "DirectoryOrCreate", "File", "FileOrCreate",

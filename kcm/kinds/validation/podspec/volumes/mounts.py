@@ -17,7 +17,7 @@ from kcm.apimachinery.field_errors import (
     required,
 )
 from kcm.kinds.validation.podspec.context import PodContext
-from kcm.kinds.validation.podspec.paths import descending, no_backsteps
+from kcm.kinds.validation.podspec.volumes.paths import descending, no_backsteps
 
 _PROPAGATIONS = ("Bidirectional", "HostToContainer", "None")
 _RECURSIVE = ("Disabled", "Enabled", "IfPossible")

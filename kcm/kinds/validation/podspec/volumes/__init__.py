@@ -1,0 +1,1 @@
+"""Validation of the volumes of pods and of their mounts."""

@@ -1,0 +1,1 @@
+"""Validation of PersistentVolumes, of classes, and of what drivers say of themselves."""
