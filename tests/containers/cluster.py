@@ -6,10 +6,12 @@ import json
 import os
 import signal
 import subprocess
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
+from kcm.kubelet.runtime.cri.services import identify
+from kcm.kubelet.runtime.process.cgroups import remove_tree
 from kcm.testing.waiting import PATIENCE, until
 from tests.containers import images
 from tests.containers.machine import ADDRESS, Machine
@@ -94,6 +96,15 @@ class Cluster(Kcm):
         self.machine.stop()
         if self._kubelet is not None:
             self._kubelet.wait(PATIENCE)
+        self._remove_groups()
+
+    def _remove_groups(self) -> None:
+        """Removes what is left of control groups, which are the host's."""
+        roots = [self.kubelet_root, *(self.state_dir / "kubelet").glob("*")]
+        names = {GROUP, *(f"kcm-{identify(root)[:8]}" for root in roots)}
+        for name in names:
+            for group in Path("/sys/fs/cgroup").glob(f"*/{name}"):
+                remove_tree(group)
 
     def kubectl_command(self, *args: str) -> list[str]:
         """Returns the command line of kubectl on the machine."""
@@ -116,18 +127,12 @@ class Cluster(Kcm):
 
     def create(self, name: str, *containers: Json, **spec: Any) -> None:
         """Creates a pod."""
-        pod = {
-            "apiVersion": "v1",
-            "kind": "Pod",
-            "metadata": {"name": name},
-            "spec": {
-                "terminationGracePeriodSeconds": 1,
-                "automountServiceAccountToken": False,
-                "containers": list(containers),
-                **spec,
-            },
-        }
-        self.run("create", "-f", "-", stdin=json.dumps(pod))
+        self.create_all([build_pod(name, *containers, **spec)])
+
+    def create_all(self, pods: Sequence[Json]) -> None:
+        """Creates pods."""
+        whole = {"apiVersion": "v1", "kind": "List", "items": pods}
+        self.run("create", "-f", "-", stdin=json.dumps(whole))
 
     def pod(self, name: str) -> Json:
         """Returns a pod as JSON, {} if there is none."""
@@ -154,6 +159,21 @@ class Cluster(Kcm):
     def delete(self, *names: str) -> None:
         """Deletes pods, and waits until they are gone."""
         self.run("delete", "pod", *names, "--wait=true")
+
+
+def build_pod(name: str, *containers: Json, **spec: Any) -> Json:
+    """Returns a pod with a short grace period, and without a token."""
+    return {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {"name": name},
+        "spec": {
+            "terminationGracePeriodSeconds": 1,
+            "automountServiceAccountToken": False,
+            "containers": list(containers),
+            **spec,
+        },
+    }
 
 
 def shell(script: str, name: str = "main", **more: Any) -> Json:

@@ -3,13 +3,30 @@
 from __future__ import annotations
 
 import json
+from typing import Any
 
 import pytest
 
 from tests.containers import images
-from tests.containers.cluster import Cluster, Json, is_ready, shell, status_of
+from tests.containers.cluster import Cluster, Json, build_pod, is_ready, shell, status_of
 
 WAIT = "while true; do sleep 1; done"
+PODS: list[Json] = []
+
+
+def define(name: str, *containers: Json, **spec: Any) -> None:
+    """Defines a pod of the tests.
+
+    They are created together, since most of their time is waiting.
+    """
+    PODS.append(build_pod(name, *containers, **spec))
+
+
+@pytest.fixture(scope="module", autouse=True)
+def pods(cluster: Cluster) -> None:
+    cluster.run("create", "configmap", "colours", "--from-literal=sky=blue")
+    cluster.run("create", "secret", "generic", "keys", "--from-literal=door=1234")
+    cluster.create_all(PODS)
 
 
 def variable(name: str, **source: Json) -> Json:
@@ -22,22 +39,24 @@ def output(cluster: Cluster, name: str, container: str = "main") -> list[str]:
     return cluster.run("logs", name, "-c", container).splitlines()
 
 
+SHARED = [{"name": "shared", "mountPath": "/shared"}]
+define(
+    "order",
+    shell("cat /shared/*; echo main", volumeMounts=SHARED),
+    initContainers=[
+        shell("echo first > /shared/1", "first", volumeMounts=SHARED),
+        shell(
+            f"echo sidecar > /shared/2; {WAIT}", "sidecar", volumeMounts=SHARED,
+            restartPolicy="Always",
+            startupProbe={"exec": {"command": ["test", "-s", "/shared/2"]}, "periodSeconds": 1},
+        ),
+    ],
+    volumes=[{"name": "shared", "emptyDir": {}}],
+    restartPolicy="Never",
+)  # fmt: skip
+
+
 def test_init_containers_run_before_a_sidecar_and_the_container(cluster: Cluster) -> None:
-    shared = [{"name": "shared", "mountPath": "/shared"}]
-    cluster.create(
-        "order",
-        shell("cat /shared/*; echo main", volumeMounts=shared),
-        initContainers=[
-            shell("echo first > /shared/1", "first", volumeMounts=shared),
-            shell(
-                f"echo sidecar > /shared/2; {WAIT}", "sidecar", volumeMounts=shared,
-                restartPolicy="Always",
-                startupProbe={"exec": {"command": ["test", "-s", "/shared/2"]}, "periodSeconds": 1},
-            ),
-        ],
-        volumes=[{"name": "shared", "emptyDir": {}}],
-        restartPolicy="Never",
-    )  # fmt: skip
     assert output(cluster, "order") == ["first", "sidecar", "main"]
     pod = cluster.pod("order")
     assert pod["status"]["phase"] == "Succeeded"
@@ -45,34 +64,34 @@ def test_init_containers_run_before_a_sidecar_and_the_container(cluster: Cluster
     assert status_of(pod)["containerID"].startswith("containerd://")
 
 
-def test_programs_see_what_the_pod_says(cluster: Cluster) -> None:
-    cluster.run("create", "configmap", "colours", "--from-literal=sky=blue")
-    cluster.run("create", "secret", "generic", "keys", "--from-literal=door=1234")
-    cluster.create(
-        "seen",
-        shell(
-            "echo $SKY $IP $NODE; cat /config/sky /keys/door /info/name; echo; hostname; pwd; "
-            "stat -Lc %a /keys/door; touch /config/x 2>/dev/null || echo unwritable",
-            env=[
-                variable("SKY", configMapKeyRef={"name": "colours", "key": "sky"}),
-                variable("IP", fieldRef={"fieldPath": "status.podIP"}),
-                variable("NODE", fieldRef={"fieldPath": "spec.nodeName"}),
-            ],
-            volumeMounts=[
-                {"name": "config", "mountPath": "/config", "readOnly": True},
-                {"name": "keys", "mountPath": "/keys"},
-                {"name": "info", "mountPath": "/info"},
-            ],
-            workingDir="/tmp",
-        ),
-        volumes=[
-            {"name": "config", "configMap": {"name": "colours"}},
-            {"name": "keys", "secret": {"secretName": "keys", "defaultMode": 0o440}},
-            {"name": "info", "downwardAPI": {"items": [
-                {"path": "name", "fieldRef": {"fieldPath": "metadata.name"}}]}},
+define(
+    "seen",
+    shell(
+        "echo $SKY $IP $NODE; cat /config/sky /keys/door /info/name; echo; hostname; pwd; "
+        "stat -Lc %a /keys/door; touch /config/x 2>/dev/null || echo unwritable",
+        env=[
+            variable("SKY", configMapKeyRef={"name": "colours", "key": "sky"}),
+            variable("IP", fieldRef={"fieldPath": "status.podIP"}),
+            variable("NODE", fieldRef={"fieldPath": "spec.nodeName"}),
         ],
-        restartPolicy="Never",
-    )  # fmt: skip
+        volumeMounts=[
+            {"name": "config", "mountPath": "/config", "readOnly": True},
+            {"name": "keys", "mountPath": "/keys"},
+            {"name": "info", "mountPath": "/info"},
+        ],
+        workingDir="/tmp",
+    ),
+    volumes=[
+        {"name": "config", "configMap": {"name": "colours"}},
+        {"name": "keys", "secret": {"secretName": "keys", "defaultMode": 0o440}},
+        {"name": "info", "downwardAPI": {"items": [
+            {"path": "name", "fieldRef": {"fieldPath": "metadata.name"}}]}},
+    ],
+    restartPolicy="Never",
+)  # fmt: skip
+
+
+def test_programs_see_what_the_pod_says(cluster: Cluster) -> None:
     lines = output(cluster, "seen")
     pod = cluster.pod("seen")
     assert lines == [
@@ -85,21 +104,23 @@ def test_programs_see_what_the_pod_says(cluster: Cluster) -> None:
     ]
 
 
+define(
+    "names",
+    shell("cat /etc/hosts /etc/resolv.conf"),
+    hostAliases=[{"ip": "10.1.2.3", "hostnames": ["db", "db.local"]}],
+    hostname="web",
+    subdomain="shop",
+    dnsPolicy="None",
+    dnsConfig={
+        "nameservers": ["10.9.9.9"],
+        "searches": ["corp.example"],
+        "options": [{"name": "ndots", "value": "3"}],
+    },
+    restartPolicy="Never",
+)
+
+
 def test_names_are_resolved_as_the_pod_says(cluster: Cluster) -> None:
-    cluster.create(
-        "names",
-        shell("cat /etc/hosts /etc/resolv.conf"),
-        hostAliases=[{"ip": "10.1.2.3", "hostnames": ["db", "db.local"]}],
-        hostname="web",
-        subdomain="shop",
-        dnsPolicy="None",
-        dnsConfig={
-            "nameservers": ["10.9.9.9"],
-            "searches": ["corp.example"],
-            "options": [{"name": "ndots", "value": "3"}],
-        },
-        restartPolicy="Never",
-    )
     lines = output(cluster, "names")
     address = cluster.pod("names")["status"]["podIP"]
     assert f"{address}\tweb.shop.default.svc.cluster.local\tweb" in lines
@@ -107,19 +128,21 @@ def test_names_are_resolved_as_the_pod_says(cluster: Cluster) -> None:
     assert {"nameserver 10.9.9.9", "search corp.example", "options ndots:3"} <= set(lines)
 
 
+define(
+    "probed",
+    shell(
+        "mkdir -p /tmp/www; echo ok > /tmp/www/index.html; httpd -p 8080 -h /tmp/www; "
+        "exec sleep 1000",
+        readinessProbe={"httpGet": {"port": 8080}, "periodSeconds": 1},
+        livenessProbe={
+            "exec": {"command": ["grep", "ok", "/tmp/www/index.html"]},
+            "periodSeconds": 1,
+        },
+    ),
+)
+
+
 def test_probes_decide_over_readiness_and_restarts(cluster: Cluster) -> None:
-    cluster.create(
-        "probed",
-        shell(
-            "mkdir -p /tmp/www; echo ok > /tmp/www/index.html; httpd -p 8080 -h /tmp/www; "
-            "exec sleep 1000",
-            readinessProbe={"httpGet": {"port": 8080}, "periodSeconds": 1},
-            livenessProbe={
-                "exec": {"command": ["grep", "ok", "/tmp/www/index.html"]},
-                "periodSeconds": 1,
-            },
-        ),
-    )
     cluster.wait_until_ready("probed")
     cluster.run("exec", "probed", "--", "sh", "-c", "echo bad > /tmp/www/index.html")
     pod = cluster.wait_for(
@@ -131,19 +154,19 @@ def test_probes_decide_over_readiness_and_restarts(cluster: Cluster) -> None:
         "--field-selector=involvedObject.name=probed",
     )  # fmt: skip
     assert "Unhealthy" in reasons
-    cluster.delete("probed")
+
+
+define(
+    "last-words",
+    shell("echo in a file > /dev/termination-log; exit 3", "file"),
+    shell("echo in the log; exit 4", "log", terminationMessagePolicy="FallbackToLogsOnError"),
+    shell("echo not this; echo but this > /why", "path", terminationMessagePath="/why"),
+    {"name": "nothing", "image": images.BUSYBOX, "command": ["/no/such/program"]},
+    restartPolicy="Never",
+)
 
 
 def test_a_container_says_why_it_ended(cluster: Cluster) -> None:
-    policy = {"terminationMessagePolicy": "FallbackToLogsOnError"}
-    cluster.create(
-        "last-words",
-        shell("echo in a file > /dev/termination-log; exit 3", "file"),
-        shell("echo in the log; exit 4", "log", **policy),
-        shell("echo not this; echo but this > /why", "path", terminationMessagePath="/why"),
-        {"name": "nothing", "image": images.BUSYBOX, "command": ["/no/such/program"]},
-        restartPolicy="Never",
-    )
     pod = cluster.wait_until_done("last-words")
     ended = {
         name: status_of(pod, name)["state"]["terminated"]
@@ -157,16 +180,18 @@ def test_a_container_says_why_it_ended(cluster: Cluster) -> None:
     assert "/no/such/program" in ended["nothing"]["message"]
 
 
+LIMITS = {"limits": {"memory": "32Mi", "cpu": "200m"}, "requests": {"memory": "8Mi"}}
+define("resized", shell(WAIT, resources=LIMITS))
+define(
+    "greedy",
+    shell("head -c 100m /dev/zero | tail", resources={"limits": {"memory": "16Mi"}}),
+    restartPolicy="Never",
+)
+
+
 def test_limits_are_enforced_and_changed_in_place(cluster: Cluster) -> None:
-    limits = {"limits": {"memory": "32Mi", "cpu": "200m"}, "requests": {"memory": "8Mi"}}
     # A container's own groups are the root of what it sees.
     read = "cat /sys/fs/cgroup/memory/memory.limit_in_bytes /sys/fs/cgroup/cpu/cpu.cfs_quota_us"
-    cluster.create("resized", shell(WAIT, resources=limits))
-    cluster.create(
-        "greedy",
-        shell("head -c 100m /dev/zero | tail", resources={"limits": {"memory": "16Mi"}}),
-        restartPolicy="Never",
-    )
     cluster.wait_until_ready("resized")
     before = cluster.run("exec", "resized", "--", "sh", "-c", read).split()
     assert before == [str(32 * 1024**2), "20000"]
@@ -187,32 +212,34 @@ def test_limits_are_enforced_and_changed_in_place(cluster: Cluster) -> None:
     assert (ended["reason"], ended["exitCode"]) == ("OOMKilled", 137)
 
 
+define(
+    "bare",
+    shell(
+        "id; grep -E 'CapEff|NoNewPrivs|Seccomp:' /proc/self/status; "
+        "touch /x 2>/dev/null || echo read-only; touch /vol/x; stat -c %g /vol /vol/x",
+        securityContext={
+            "runAsUser": 1000,
+            "runAsGroup": 2000,
+            "readOnlyRootFilesystem": True,
+            "allowPrivilegeEscalation": False,
+            "capabilities": {"drop": ["ALL"]},
+            "seccompProfile": {"type": "RuntimeDefault"},
+        },
+        volumeMounts=[{"name": "vol", "mountPath": "/vol"}],
+    ),
+    securityContext={"fsGroup": 3000, "supplementalGroups": [4000]},
+    volumes=[{"name": "vol", "emptyDir": {}}],
+    restartPolicy="Never",
+)
+define(
+    "mighty",
+    shell("grep CapEff /proc/self/status; mount -t tmpfs x /mnt 2>&1 || mkdir /m && echo could",
+          securityContext={"privileged": True}),
+    restartPolicy="Never",
+)  # fmt: skip
+
+
 def test_privileges_are_those_of_the_security_context(cluster: Cluster) -> None:
-    cluster.create(
-        "bare",
-        shell(
-            "id; grep -E 'CapEff|NoNewPrivs|Seccomp:' /proc/self/status; "
-            "touch /x 2>/dev/null || echo read-only; touch /vol/x; stat -c %g /vol /vol/x",
-            securityContext={
-                "runAsUser": 1000,
-                "runAsGroup": 2000,
-                "readOnlyRootFilesystem": True,
-                "allowPrivilegeEscalation": False,
-                "capabilities": {"drop": ["ALL"]},
-                "seccompProfile": {"type": "RuntimeDefault"},
-            },
-            volumeMounts=[{"name": "vol", "mountPath": "/vol"}],
-        ),
-        securityContext={"fsGroup": 3000, "supplementalGroups": [4000]},
-        volumes=[{"name": "vol", "emptyDir": {}}],
-        restartPolicy="Never",
-    )
-    cluster.create(
-        "mighty",
-        shell("grep CapEff /proc/self/status; mount -t tmpfs x /mnt 2>&1 || mkdir /m && echo could",
-              securityContext={"privileged": True}),
-        restartPolicy="Never",
-    )  # fmt: skip
     lines = output(cluster, "bare")
     assert lines[0] == "uid=1000 gid=2000 groups=2000,3000,4000"
     assert lines[1:5] == [
@@ -224,23 +251,23 @@ def test_privileges_are_those_of_the_security_context(cluster: Cluster) -> None:
     assert output(cluster, "mighty")[0] != "CapEff:\t00000000a80425fb"
 
 
+for name, image in (("root", images.BUSYBOX), ("nobody", images.NOBODY)):
+    define(name, shell("true") | {"image": image, "securityContext": {"runAsNonRoot": True}})
+
+
 @pytest.mark.parametrize(
-    ("image", "words"),
+    ("name", "words"),
     [
-        (images.BUSYBOX, "container has runAsNonRoot and image will run as root"),
-        (images.NOBODY, "image has non-numeric user (nobody), cannot verify user is non-root"),
+        ("root", "container has runAsNonRoot and image will run as root"),
+        ("nobody", "image has non-numeric user (nobody), cannot verify user is non-root"),
     ],
 )
 def test_an_image_that_may_run_as_root_is_refused_where_that_is_forbidden(
-    cluster: Cluster, image: str, words: str
+    cluster: Cluster, name: str, words: str
 ) -> None:
-    name = f"root-{image[9:15]}"
-    container = shell("true") | {"image": image, "securityContext": {"runAsNonRoot": True}}
-    cluster.create(name, container)
     pod = cluster.wait_for(name, lambda pod: waits(pod).get("message"))
     assert waits(pod)["reason"] == "CreateContainerConfigError"
     assert words in waits(pod)["message"]
-    cluster.delete(name)
 
 
 def waits(pod: Json) -> Json:
@@ -251,29 +278,37 @@ def waits(pod: Json) -> Json:
     return waiting
 
 
+for policy in ("Never", "IfNotPresent"):
+    missing = {"image": "127.0.0.1:1/nosuch:1", "imagePullPolicy": policy}
+    define(f"missing-{policy.lower()}", shell("true") | missing)
+
+
 @pytest.mark.parametrize(
     ("policy", "reasons"),
-    [("Never", {"ErrImageNeverPull"}), ("IfNotPresent", {"ErrImagePull", "ImagePullBackOff"})],
+    [("never", {"ErrImageNeverPull"}), ("ifnotpresent", {"ErrImagePull", "ImagePullBackOff"})],
 )
 def test_an_image_that_is_not_there_is_told(
     cluster: Cluster, policy: str, reasons: set[str]
 ) -> None:
-    name = f"missing-{policy.lower()}"
-    image = "127.0.0.1:1/nosuch:1"
-    cluster.create(name, shell("true") | {"image": image, "imagePullPolicy": policy})
-    cluster.wait_for(name, lambda pod: waits(pod).get("reason") in reasons)
-    cluster.delete(name)
+    cluster.wait_for(f"missing-{policy}", lambda pod: waits(pod).get("reason") in reasons)
+
+
+define(
+    "of-node",
+    shell("ps; ip -o addr show node0"),
+    hostPID=True,
+    hostNetwork=True,
+    restartPolicy="Never",
+)
+define(
+    "shared",
+    shell(f"exec sleep 1234 & {WAIT}", "other"),
+    shell("while ! ps | grep -q 'sleep [1]234'; do sleep 0.1; done; echo seen; " + WAIT),
+    shareProcessNamespace=True,
+)
 
 
 def test_namespaces_are_shared_as_the_pod_says(cluster: Cluster) -> None:
-    node_processes = {"hostPID": True, "hostNetwork": True, "restartPolicy": "Never"}
-    cluster.create("of-node", shell("ps; ip -o addr show node0"), **node_processes)
-    cluster.create(
-        "shared",
-        shell(f"exec sleep 1234 & {WAIT}", "other"),
-        shell("while ! ps | grep -q 'sleep [1]234'; do sleep 0.1; done; echo seen; " + WAIT),
-        shareProcessNamespace=True,
-    )
     lines = output(cluster, "of-node")
     assert any("containerd --config" in line for line in lines)
     assert any("10.99.0.2" in line for line in lines)
@@ -282,8 +317,10 @@ def test_namespaces_are_shared_as_the_pod_says(cluster: Cluster) -> None:
     cluster.wait_for("shared", lambda _: "seen" in cluster.run("logs", "shared", "-c", "main"))
 
 
+define("target", shell("exec sleep 4321"))
+
+
 def test_a_container_for_debugging_sees_the_processes_of_its_target(cluster: Cluster) -> None:
-    cluster.create("target", shell("exec sleep 4321"))
     cluster.wait_until_ready("target")
     cluster.run(
         "debug", "target", "-c", "debugger", f"--image={images.BUSYBOX}", "--target=main",
@@ -296,4 +333,3 @@ def test_a_container_for_debugging_sees_the_processes_of_its_target(cluster: Clu
     )  # fmt: skip
     assert status_of(pod, "debugger")["state"]["terminated"]["exitCode"] == 0
     assert "sleep 4321" in cluster.run("logs", "target", "-c", "debugger")
-    cluster.delete("target")

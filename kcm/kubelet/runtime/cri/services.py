@@ -27,7 +27,7 @@ def new_cri_services(options: KubeletOptions) -> RuntimeServices:
     uses.
     """
     channel = connect(options.container_runtime_endpoint)
-    owner = sha256(os.fsencode(options.root_dir.resolve())).hexdigest()[:16]
+    owner = identify(options.root_dir)
     cgroups = PodCgroups(
         options.cgroup_root.strip("/") or f"kcm-{owner[:8]}",
         options.cgroup_driver,
@@ -43,6 +43,11 @@ def new_cri_services(options: KubeletOptions) -> RuntimeServices:
         is_prepared=True,
         reopen_log=runtime.reopen_container_log,
     )
+
+
+def identify(root_dir: Path) -> str:
+    """Returns what marks the sandboxes and containers of the kubelet with this root folder."""
+    return sha256(os.fsencode(root_dir.resolve())).hexdigest()[:16]
 
 
 def connect(endpoint: str) -> RuntimeChannel:
