@@ -53,7 +53,10 @@ def find_deletable_containers(
 def find_evictable_containers(
     containers: Iterable[cri.RuntimeContainer], pods: PodStateProvider
 ) -> list[cri.RuntimeContainer]:
-    """Returns the dead containers to remove, of all containers of the node."""
+    """Returns the dead containers to remove, of all containers of the node.
+
+    One that was created may be started yet, unless its pod is gone or has terminated.
+    """
     groups: dict[tuple[str, str], list[cri.RuntimeContainer]] = defaultdict(list)
     for container in containers:
         if container.state is not cri.RuntimeContainerState.RUNNING:
@@ -63,7 +66,12 @@ def find_evictable_containers(
     for (uid, _), dead in groups.items():
         dead.sort(key=lambda container: container.created_at, reverse=True)
         evictable += dead if pods.should_content_be_removed(uid) else dead[KEPT_PER_NAME:]
-    return [c for c in evictable if c.state is not cri.RuntimeContainerState.CREATED]
+    return [
+        container
+        for container in evictable
+        if container.state is not cri.RuntimeContainerState.CREATED
+        or pods.should_runtime_be_removed(container.labels.get(labels.POD_UID, ""))
+    ]
 
 
 def find_evictable_sandboxes(

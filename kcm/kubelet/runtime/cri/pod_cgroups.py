@@ -13,6 +13,7 @@ from __future__ import annotations
 import threading
 from contextlib import suppress
 from dataclasses import replace
+from pathlib import Path
 
 from kcm import errors
 from kcm.kubelet.cri import Resources
@@ -59,12 +60,16 @@ class PodCgroups:
                 f"failed to create the pod's cgroup: {error}"
             ) from error
 
+    def list_uids(self) -> set[str]:
+        """Returns the uids of pods that have a group in some hierarchy."""
+        tops = [point / self._name for point, _, _ in self._list_mounts()]
+        return {group.name[3:] for top in tops for group in top.glob("pod*") if group.is_dir()}
+
     def remove(self, uid: str) -> None:
         """Removes a pod's group, and the top one after the last pod. Processes in it are killed."""
         if self._driver == SYSTEMD:
             return
-        mounts = list(cgroups.list_mounts(processes.read("/proc/self/mounts")))
-        tops = [point / self._name for point, _, _ in mounts]
+        tops = [point / self._name for point, _, _ in self._list_mounts()]
         for top in tops:
             cgroups.remove_tree(top / f"pod{uid}")
         with self._lock:
@@ -72,3 +77,6 @@ class PodCgroups:
             for top in () if self._used else tops:
                 with suppress(OSError):  # pods of an earlier start may be in it
                     top.rmdir()
+
+    def _list_mounts(self) -> list[tuple[Path, str, str]]:
+        return list(cgroups.list_mounts(processes.read("/proc/self/mounts")))

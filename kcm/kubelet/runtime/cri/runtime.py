@@ -16,6 +16,7 @@ from __future__ import annotations
 import math
 import threading
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -61,6 +62,9 @@ class CRIRuntime:
         self._host_ip = host_ip
         self._cgroups = cgroups
         self._lock = threading.Lock()
+        # A group must not be removed while a new sandbox of its pod is made.
+        self._groups_lock = threading.Lock()
+        self._starting: set[str] = set()  # pods whose sandboxes are being made
         self._networks: dict[str, _Network] = {}
         self._updated: dict[str, cri.Resources] = {}  # by container
 
@@ -77,13 +81,22 @@ class CRIRuntime:
     def run_pod_sandbox(self, config: cri.SandboxConfig) -> str:
         if config.log_directory:
             Path(config.log_directory).mkdir(mode=0o755, parents=True, exist_ok=True)
-        self._cgroups.make(config.uid, config.resources)
-        answer = self._channel.call(
-            "RunPodSandbox",
-            deadline=2 * TIMEOUT,  # as upstream, since a network takes long to set up
-            config=self._build_sandbox(config),
-            runtime_handler=config.runtime_handler,
-        )
+        try:
+            with self._groups_lock:
+                self._starting.add(config.uid)
+                self._cgroups.make(config.uid, config.resources)
+            answer = self._channel.call(
+                "RunPodSandbox",
+                deadline=2 * TIMEOUT,  # as upstream, since a network takes long to set up
+                config=self._build_sandbox(config),
+                runtime_handler=config.runtime_handler,
+            )
+        except errors.ContainerRuntimeError:
+            self._starting.discard(config.uid)
+            with suppress(CallFailed):  # what is left goes with the kubelet's next start
+                self._clean_up(config.uid, config.log_directory)
+            raise
+        self._starting.discard(config.uid)
         return str(answer.pod_sandbox_id)
 
     def _build_sandbox(self, config: cri.SandboxConfig) -> Message:
@@ -104,13 +117,27 @@ class CRIRuntime:
         self._call_on_present("RemovePodSandbox", pod_sandbox_id=sandbox_id)
         with self._lock:
             self._networks.pop(sandbox_id, None)
-        removed = listed.pop(sandbox_id, None)
-        if removed is None:
-            return
-        if removed.metadata.uid not in {other.metadata.uid for other in listed.values()}:
-            self._cgroups.remove(removed.metadata.uid)
-        if folder := removed.annotations.get(LOG_DIRECTORY, ""):
-            remove_empty(Path(folder))
+        if removed := listed.get(sandbox_id):
+            self._clean_up(removed.metadata.uid, removed.annotations.get(LOG_DIRECTORY, ""))
+
+    def _clean_up(self, uid: str, log_directory: str) -> None:
+        """Removes the control group and the empty log folder of a pod without any sandbox."""
+        with self._groups_lock:
+            if uid in self._starting or uid in self._list_uids():
+                return
+            self._cgroups.remove(uid)
+        if log_directory:
+            remove_empty(Path(log_directory))
+
+    def clean_up_groups(self) -> None:
+        """Removes the control groups of pods that have no sandbox. Raises CallFailed."""
+        uids = self._list_uids()
+        for uid in self._cgroups.list_uids():
+            if uid not in uids:
+                self._cgroups.remove(uid)
+
+    def _list_uids(self) -> set[str]:
+        return {sandbox.metadata.uid for sandbox in self._list_sandboxes()}
 
     def list_pod_sandboxes(self) -> list[cri.Sandbox]:
         listed = self._list_sandboxes()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from contextlib import suppress
 from hashlib import sha256
 from pathlib import Path
 
@@ -34,6 +35,8 @@ def new_cri_services(options: KubeletOptions) -> RuntimeServices:
         options.pod_max_pids if options.pod_max_pids > 0 else None,
     )
     runtime = CRIRuntime(channel, owner=owner, host_ip=options.node_ip, cgroups=cgroups)
+    with suppress(CallFailed):  # the runtime has gone again; the next start does it
+        runtime.clean_up_groups()
     images = CRIImages(channel)
     return RuntimeServices(
         runtime,

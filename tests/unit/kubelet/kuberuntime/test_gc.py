@@ -57,6 +57,13 @@ def test_of_a_pod_that_is_gone_all_dead_containers_go() -> None:
     )
 
 
+def test_a_container_that_was_never_started_goes_with_its_pod_only() -> None:
+    """A kubelet that is killed between the two leaves one."""
+    created = [build_container("a", attempt, RuntimeContainerState.CREATED) for attempt in (0, 1)]
+    assert find_evictable_containers(created, KNOWN) == []
+    assert len(find_evictable_containers(created, GONE)) == 2
+
+
 def test_when_a_container_ends_the_one_before_it_goes() -> None:
     seen = replace(
         view(),

@@ -37,6 +37,9 @@ class NoCgroups(PodCgroups):
 
     def make(self, uid: str, resources: cri.Resources) -> None: ...
 
+    def list_uids(self) -> set[str]:
+        return {"u1", "gone"}
+
     def remove(self, uid: str) -> None:
         self.removed.append(uid)
 
@@ -183,22 +186,50 @@ def test_the_group_of_a_pod_goes_with_its_last_sandbox(tmp_path: Path) -> None:
     logs = tmp_path / "logs"
     logs.mkdir()
     annotated = {"annotations": {LOG_DIRECTORY: str(logs)}}
-    listed = [{**sandbox(), **annotated}, {**sandbox(), **annotated, "id": "s2"}]
+    listed = {name: {**sandbox(), **annotated, "id": name} for name in ("s1", "s2")}
+
+    def remove(request: Any, _: grpc.ServicerContext) -> None:
+        del listed[request.pod_sandbox_id]
+
     answers: dict[str, Answer] = {
-        "ListPodSandbox": lambda *_: {"items": listed},
+        "ListPodSandbox": lambda *_: {"items": list(listed.values())},
         "ListContainers": give(),
         "StopPodSandbox": give(),
-        "RemovePodSandbox": give(),
+        "RemovePodSandbox": remove,
     }
     with serve(tmp_path, answers) as channel:
         groups = NoCgroups()
         runtime = CRIRuntime(channel, owner="me", host_ip="", cgroups=groups)
         runtime.remove_pod_sandbox("s1")
         assert groups.removed == []
-        del listed[0]
         runtime.remove_pod_sandbox("s2")
     assert groups.removed == ["u1"]
     assert not logs.exists()
+
+
+@pytest.mark.parametrize(("listed", "removed"), [([], ["u1"]), ([sandbox()], [])])
+def test_a_sandbox_that_cannot_be_made_leaves_no_group_and_no_folder(
+    tmp_path: Path, listed: list[Any], removed: list[str]
+) -> None:
+    answers = {
+        "RunPodSandbox": fail(grpc.StatusCode.UNKNOWN, "no network"),
+        "ListPodSandbox": give(items=listed),
+    }
+    logs = tmp_path / "logs"
+    with serve(tmp_path, answers) as channel:
+        groups = NoCgroups()
+        runtime = CRIRuntime(channel, owner="me", host_ip="", cgroups=groups)
+        with pytest.raises(errors.ContainerRuntimeError, match="no network"):
+            runtime.run_pod_sandbox(cri.SandboxConfig("web", "shop", "u1", log_directory=str(logs)))
+    assert groups.removed == removed
+    assert logs.exists() is not bool(removed)
+
+
+def test_groups_of_pods_without_a_sandbox_go(tmp_path: Path) -> None:
+    with serve(tmp_path, {"ListPodSandbox": give(items=[sandbox()])}) as channel:
+        groups = NoCgroups()
+        CRIRuntime(channel, owner="me", host_ip="", cgroups=groups).clean_up_groups()
+    assert groups.removed == ["gone"]
 
 
 @pytest.mark.parametrize(
@@ -241,3 +272,25 @@ def test_a_server_without_cri_is_a_sentence(tmp_path: Path) -> None:
         pytest.raises(errors.ConfigurationError, match="does not speak CRI v1"),
     ):
         connect(channel.endpoint)
+
+
+def test_the_group_of_a_pod_stays_while_a_new_sandbox_of_it_is_made(tmp_path: Path) -> None:
+    """The old sandbox is removed before the runtime lists the new one."""
+    groups = NoCgroups()
+    listed = [sandbox()]
+
+    def run(*_: Any) -> Mapping[str, Any]:
+        runtime.remove_pod_sandbox("s1")
+        return {"pod_sandbox_id": "s2"}
+
+    answers: dict[str, Answer] = {
+        "RunPodSandbox": run,
+        "ListPodSandbox": lambda *_: {"items": listed},
+        "ListContainers": give(),
+        "StopPodSandbox": give(),
+        "RemovePodSandbox": lambda *_: listed.clear(),
+    }
+    with serve(tmp_path, answers) as channel:
+        runtime = CRIRuntime(channel, owner="me", host_ip="", cgroups=groups)
+        assert runtime.run_pod_sandbox(cri.SandboxConfig("web", "shop", "u1")) == "s2"
+    assert groups.removed == []
