@@ -46,6 +46,10 @@ class WritesRefused(Temporary):
     """Redis refuses writes: it is a replica, or has too few replicas itself."""
 
 
+class NotReplicated(Temporary):
+    """The write was made, but not on as many replicas as it must be: a failover may lose it."""
+
+
 class OutOfMemory(WritesRefused):
     """Redis refuses writes: used memory exceeds maxmemory."""
 

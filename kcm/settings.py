@@ -78,6 +78,19 @@ class Settings(BaseSettings):
         ge=0,
         description="Seconds of idleness after which a connection is tested before use.",
     )
+    redis_durability: str = Field(
+        default="local",
+        pattern="^(local|replicated)$",
+        description="What an acknowledged write of an object has reached. `local`: the master, so "
+        "a failover may lose the last ones. `replicated`: `KCM_REDIS_REPLICAS` replicas as well.",
+    )
+    redis_replicas: int = Field(
+        default=1,
+        ge=1,
+        description="With `replicated`, the least number of replicas that must have a write of an "
+        "object before it is acknowledged. All that were in step within the last 15 s must have it "
+        "in any case.",
+    )
     admission_kubeconfig: str = Field(
         default="",
         description="Kubeconfig of the API server through which controllers write what webhooks "

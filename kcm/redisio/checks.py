@@ -19,6 +19,8 @@ def check_server(io: RedisIO) -> list[str]:
     _require_version(server)
     _require_single(server)
     _require_no_eviction(io.info("memory"))
+    if io.settings.redis_durability == "replicated":
+        _require_replicas(io.info("replication"), io.settings.redis_replicas)
     return _warnings(io.info("persistence"))
 
 
@@ -65,6 +67,16 @@ def _require_no_eviction(memory: dict[str, Any]) -> None:
             f"the server's maxmemory-policy is {policy}: under memory pressure it would drop "
             "objects and queues. Run CONFIG SET maxmemory-policy noeviction, and set it in "
             "redis.conf"
+        )
+
+
+def _require_replicas(replication: dict[str, Any], wanted: int) -> None:
+    # The server tells the number of replicas in step only if it asks for any.
+    if "min_slaves_good_slaves" not in replication:
+        raise errors.ConfigurationError(
+            "KCM_REDIS_DURABILITY is replicated, and the server takes writes without a replica: "
+            f"run CONFIG SET min-replicas-to-write {wanted} and CONFIG SET min-replicas-max-lag 2 "
+            "on each server, and set them in redis.conf"
         )
 
 

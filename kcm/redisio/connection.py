@@ -17,14 +17,13 @@ from typing import Any
 
 import redis
 import structlog
-from redis.backoff import ExponentialWithJitterBackoff
-from redis.driver_info import DriverInfo
-from redis.retry import Retry
 
-from kcm import __version__, errors
-from kcm.redisio import scripts, sentinel
+from kcm import errors
+from kcm.redisio import scripts
+from kcm.redisio.driver import RETRIES, connect
 from kcm.redisio.keys import Keys
 from kcm.redisio.links import Links
+from kcm.redisio.replication import ReplicationWait
 from kcm.settings import Settings
 
 log = structlog.get_logger("kcm.redis")
@@ -36,7 +35,9 @@ _CUT_CODES = {
     redis.exceptions.OutOfMemoryError: "OOM ",
     redis.exceptions.ReadOnlyError: "READONLY ",
 }
-_RETRIES = 3  # within one call, 50 ms to 1 s apart: enough for a restart of the server
+
+# The scripts that store objects, whose writes are promised to clients.
+_PROMISED = frozenset({"store_write", "store_purge"})
 
 Argument = str | bytes | int | float
 
@@ -44,27 +45,6 @@ Argument = str | bytes | int | float
 def new_call_id() -> str:
     """Returns a new call id, under which the first answer to a call is kept."""
     return uuid.uuid4().hex
-
-
-# What CLIENT LIST shows as lib-name and lib-ver. Without it, the driver would read the metadata of
-# its installed package for each connection, which takes longer than to connect.
-_DRIVER = DriverInfo(lib_version=redis.__version__).add_upstream_driver("kcm", __version__)
-
-
-class _LinkRetry(Retry):
-    """The driver's retry, but a timeout of one connection closes all idle ones."""
-
-    def __init__(self, retries: int, links: Links) -> None:
-        super().__init__(ExponentialWithJitterBackoff(base=0.05, cap=1.0), retries)
-        self._links = links
-
-    def call_with_retry(self, do: Any, fail: Any, *args: Any, **options: Any) -> Any:
-        def drop_idle_links(error: Exception, *more: int) -> None:
-            if isinstance(error, redis.exceptions.TimeoutError):
-                self._links.drop_idle()
-            fail(error, *more)
-
-        return super().call_with_retry(do, drop_idle_links, *args, **options)
 
 
 class RedisIO:
@@ -88,8 +68,11 @@ class RedisIO:
         self.name = name
         self.keys = Keys(self.settings.prefix)
         self.clock_offset_ms = clock_offset_ms
-        self._links = links or Links()
-        self._client = connect(self.settings, name, _RETRIES if patient else 0, self._links)
+        self.links = links or Links()
+        self._replication: ReplicationWait | None = None
+        if self.settings.redis_durability == "replicated":
+            self._replication = self.links.share_replication_wait(self._build_replication_wait)
+        self._client = connect(self.settings, name, RETRIES if patient else 0, self.links)
         self.epoch = ""  # as this process knows it; "" before the first attach
         self.term = ""  # the replication id of the server in this epoch
         self.data_id = ""  # the data id, which changes when the store was emptied
@@ -100,18 +83,35 @@ class RedisIO:
 
         With `call_id` None a new one is drawn; '' is for scripts that only read, or that may run
         twice. Raises: StoreUnavailable, OutOfMemory, StorageFull, WrongTypeOfKey,
-        ConfigurationError, EpochChanged.
+        ConfigurationError, EpochChanged; NotReplicated for objects that were written, and may be
+        lost with the server.
         """
         call_id = new_call_id() if call_id is None else call_id
         script = scripts.load(name)
         for _ in range(3):
+            term = self.term
             reply = self._evalsha(script, call_id, args)
             if reply is not None and reply[0] != "EPOCH":
+                if name in _PROMISED and reply[0] == "OK":
+                    self.confirm(term)
                 return reply
             if self.epoch:  # the name, or the sentinel, may lead to another server by now
                 self.drop()
             self.attach()
         raise errors.EpochChanged
+
+    def confirm(self, term: str) -> None:
+        """Waits until the replicas have what was written in this term, if they must. Raises:
+        NotReplicated.
+        """
+        if self._replication is not None:
+            self._replication.confirm(term)
+
+    def _build_replication_wait(self) -> ReplicationWait:
+        settings = self.settings
+        client = connect(settings, "kcm/replication", 0, self.links)
+        seconds = settings.socket_timeout * 2 / 3
+        return ReplicationWait(client, self.keys.replicated(), settings.redis_replicas, seconds)
 
     def restore_last_versions(self) -> None:
         """Restores the records of each kind's last write and of trimming, if the first was lost.
@@ -129,7 +129,7 @@ class RedisIO:
         self, script: scripts.Script, call_id: str, args: Sequence[Argument]
     ) -> list[str] | None:
         own = (self.keys.prefix, self.epoch, call_id, self.clock_offset_ms)
-        with translate_errors(self._links):
+        with translate_errors(self.links):
             try:
                 raw = self._execute("EVALSHA", script.sha, 0, *own, *args)
             except redis.exceptions.NoScriptError:
@@ -147,7 +147,7 @@ class RedisIO:
 
         Raises: StoreUnavailable, ConfigurationError for data of a newer kcm.
         """
-        with self._attach_lock, translate_errors(self._links):
+        with self._attach_lock, translate_errors(self.links):
             status, *facts = self._ask_epoch()
             if status == "FORMAT":
                 raise errors.ConfigurationError(
@@ -156,8 +156,8 @@ class RedisIO:
                 )
             self._load_scripts()
             self.epoch, self.data_id, self.term = facts
-            self._links.enter_epoch(self.epoch)
-        if status == "EMPTIED" and self._links.is_told_first(self.data_id):
+            self.links.enter_epoch(self.epoch)
+        if status == "EMPTIED" and self.links.is_told_first(self.data_id):
             log.error(
                 "The store was emptied: all of its objects are gone. The objects that the system "
                 "needs are created again; apply the others again, or restore a backup",
@@ -215,7 +215,7 @@ class RedisIO:
         """Sends one plain command, and returns its reply as the driver parses it (bytes stay
         bytes).
         """
-        with translate_errors(self._links, command):
+        with translate_errors(self.links, command):
             return self._execute(*command)
 
     def counter(self) -> int:
@@ -223,7 +223,7 @@ class RedisIO:
         StoreUnavailable.
         """
         key = self.keys.resource_version()
-        with translate_errors(self._links):
+        with translate_errors(self.links):
             try:
                 return int(self._execute("GET", key))
             except (TypeError, ValueError, redis.exceptions.ResponseError):
@@ -255,7 +255,7 @@ class RedisIO:
         """Sends several plain commands in one round trip, without a transaction. Returns the
         replies.
         """
-        with translate_errors(self._links), self._client.pipeline(transaction=False) as pipe:
+        with translate_errors(self.links), self._client.pipeline(transaction=False) as pipe:
             for command in commands:
                 pipe.execute_command(*map(encode, command))  # type: ignore[no-untyped-call] # the driver's gap
             return list(pipe.execute())
@@ -267,14 +267,14 @@ class RedisIO:
 
         With `at_once`, they are one transaction. Raises: StoreUnavailable.
         """
-        with translate_errors(self._links), self._client.pipeline(transaction=at_once) as pipe:
+        with translate_errors(self.links), self._client.pipeline(transaction=at_once) as pipe:
             for command in commands:
                 pipe.execute_command(*map(encode, command))  # type: ignore[no-untyped-call] # the driver's gap
             return list(pipe.execute(raise_on_error=False))
 
     def scan(self, pattern: str) -> Iterator[str]:
         """Yields every key that matches a glob, without blocking the server as KEYS would."""
-        with translate_errors(self._links):
+        with translate_errors(self.links):
             for key in self._client.scan_iter(match=pattern, count=1000):
                 yield key.decode()
 
@@ -283,14 +283,14 @@ class RedisIO:
 
         Each returns as after its timeout. It is for a server whose clients are about to stop.
         """
-        with translate_errors(self._links):
+        with translate_errors(self.links):
             for client in self._client.client_list():
                 if "b" in client["flags"]:
                     self._client.client_unblock(int(client["id"]))
 
     def info(self, section: str) -> dict[str, Any]:
         """Returns a section of INFO, parsed."""
-        with translate_errors(self._links):
+        with translate_errors(self.links):
             return dict(self._client.info(section))
 
     def _execute(self, *command: Argument) -> Any:
@@ -332,33 +332,6 @@ def encode(argument: Argument) -> Argument:
     return argument
 
 
-def connect(
-    settings: Settings, name: str = "", retries: int = _RETRIES, links: Links | None = None
-) -> redis.Redis:
-    """Returns a client for the URL of the settings, one of those with these links. Nothing is sent
-    yet.
-
-    Raises: ConfigurationError for a URL that cannot be used.
-    """
-    links = links or Links()
-    options: dict[str, Any] = {
-        "socket_timeout": settings.socket_timeout,
-        "socket_connect_timeout": settings.connect_timeout,
-        "health_check_interval": settings.health_check_interval,
-        "retry": _LinkRetry(retries, links),
-        "protocol": 2,
-        "client_name": name or None,
-        "driver_info": _DRIVER,
-    }
-    url = settings.effective_redis_url
-    if sentinel.is_sentinel(url):
-        client = sentinel.parse(url).connect(options)
-    else:
-        client = redis.Redis.from_url(url, **options)
-    links.add(client.connection_pool)
-    return client
-
-
 @contextmanager
 def translate_errors(links: Links, command: Sequence[Argument] = ()) -> Iterator[None]:
     """Raises the driver's exceptions in the block, whose calls use these links, as those of
@@ -380,6 +353,7 @@ def translate_errors(links: Links, command: Sequence[Argument] = ()) -> Iterator
             text = f"{to_text(command[1])}: {text}"
         translated = errors.from_redis(text)
         if type(translated) is errors.WritesRefused:
+            links.doubt_announced_master()
             links.drop()  # the name, or the sentinel, may lead to another server by now
         raise translated from error
     except redis.exceptions.RedisError as error:

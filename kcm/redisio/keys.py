@@ -83,6 +83,10 @@ class Keys:
         """Hash: counters of the store, e.g. of writes refused by a fence."""
         return self._join("store", "stats")
 
+    def replicated(self) -> str:
+        """String: the replication id of the server, written before each wait for replicas."""
+        return self._join("replicated")
+
     def call(self, call_id: str) -> str:
         """String: the first answer to a call, kept for 60 s."""
         return self._join("call", call_id)

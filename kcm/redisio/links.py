@@ -2,10 +2,21 @@
 
 from __future__ import annotations
 
+import threading
+import time
 import weakref
+from collections.abc import Callable
 from typing import Any, Protocol, Self
 
 import redis
+
+from kcm.redisio.replication import ReplicationWait
+
+Address = tuple[str, int]  # host and port
+# Seconds for which an announced master counts. By then all sentinels name it: they tell each other
+# every two seconds.
+ANNOUNCED = 10.0
+PROMOTION = 0.5  # seconds that a replica may take to become the master
 
 
 class OtherLink(Protocol):
@@ -24,6 +35,9 @@ class Links:
         self._pools: weakref.WeakSet[redis.ConnectionPool] = weakref.WeakSet()
         self._others: weakref.WeakSet[OtherLink] = weakref.WeakSet()
         self._epoch = ""
+        self._lock = threading.Lock()
+        self._replication: ReplicationWait | None = None
+        self._announced: tuple[Address | None, float] = (None, 0.0)  # the master, and until when
         self._told: set[str] = set()
 
     def __deepcopy__(self, memo: Any) -> Self:
@@ -36,6 +50,33 @@ class Links:
     def add_other(self, link: OtherLink) -> None:
         """Adds a connection that is in no pool. It is removed with its owner."""
         self._others.add(link)
+
+    def share_replication_wait(self, build: Callable[[], ReplicationWait]) -> ReplicationWait:
+        """Returns what the clients of the process wait for replicas with, built for the first."""
+        with self._lock:
+            if self._replication is None:
+                self._replication = build()
+            return self._replication
+
+    def announce_master(self, address: Address | None) -> None:
+        """Leads new connections to this address for some seconds, and closes all others. None leads
+        them to wherever the sentinels say.
+        """
+        self._announced = (address, time.monotonic() + ANNOUNCED)
+        self.drop()
+
+    def doubt_announced_master(self) -> None:
+        """Forgets the announced address, as its server is a replica, unless it was told to be the
+        master just now.
+        """
+        address, until = self._announced
+        if address is not None and time.monotonic() > until - ANNOUNCED + PROMOTION:
+            self._announced = (None, 0.0)
+
+    def announced_master(self) -> Address | None:
+        """Returns the address that was announced some seconds ago at most."""
+        address, until = self._announced
+        return address if time.monotonic() < until else None
 
     def drop_idle(self) -> None:
         """Closes all idle connections.

@@ -160,7 +160,7 @@ class PipelinedIO(RedisIO):
         self._callbacks: dict[Argument, Callable[[Reply], Reply]] = dict(
             self._client.response_callbacks
         )
-        self._links.add_other(self)
+        self.links.add_other(self)
 
     def call(self, name: str, *args: Argument, call_id: str | None = None) -> list[str]:
         if call_id != "":
@@ -170,10 +170,14 @@ class PipelinedIO(RedisIO):
     def attach(self) -> None:
         greenlets.block(super().attach)
 
+    def confirm(self, term: str) -> None:
+        if self._replication is not None:
+            greenlets.block(partial(super().confirm, term))
+
     def pipeline(self, commands: Sequence[Command]) -> list[Reply]:
         if not greenlets.is_running():
             return super().pipeline(commands)
-        with translate_errors(self._links):
+        with translate_errors(self.links):
             try:
                 replies = self._exchange(commands)
             except LinkError:
@@ -224,7 +228,7 @@ class PipelinedIO(RedisIO):
 
     def _parse_own(self, command: Command, reply: Reply) -> Reply:
         """Parses a reply, and names the command's key in an error about its type."""
-        with translate_errors(self._links, command):
+        with translate_errors(self.links, command):
             return self._parse(command, reply)
 
     def _exchange(self, commands: Sequence[Command]) -> list[Reply]:

@@ -8,7 +8,8 @@ from typing import Any
 
 import redis
 
-from kcm.redisio.connection import connect, translate_errors
+from kcm.redisio.connection import translate_errors
+from kcm.redisio.driver import connect
 from kcm.redisio.links import Links
 from kcm.settings import Settings
 

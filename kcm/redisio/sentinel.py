@@ -19,9 +19,14 @@ import redis
 from redis.backoff import NoBackoff
 from redis.connection import parse_url
 from redis.retry import Retry
-from redis.sentinel import Sentinel
+from redis.sentinel import (
+    Sentinel,
+    SentinelManagedConnection,
+    SentinelManagedSSLConnection,
+)
 
 from kcm import errors
+from kcm.redisio.links import Address, Links
 
 SCHEMES = ("sentinel://", "rediss+sentinel://")
 _PORT = 26379
@@ -41,14 +46,17 @@ class SentinelUrl:
     tls: Mapping[str, Any] = field(default_factory=dict)  # options that begin with `ssl`
     others: Mapping[str, Any] = field(default_factory=dict)  # more options of the driver
 
-    def connect(self, options: Mapping[str, Any]) -> redis.Redis:
+    def connect(self, options: Mapping[str, Any], links: Links) -> redis.Redis:
         """Returns a client of the service's master. Nothing is sent yet.
 
         `options` are the driver's, for the servers; their time limits hold for the sentinels, too.
         """
-        sentinel: Any = Sentinel(self.nodes, sentinel_kwargs=self.sentinel_options(options))  # type: ignore[no-untyped-call] # the driver's gap
+        sentinel_options = self.sentinel_options(options)
+        sentinel: Any = _Sentinels(self.nodes, sentinel_kwargs=sentinel_options)  # type: ignore[no-untyped-call] # the driver's gap
+        sentinel.links = links
         more = {**options, **self.credentials, **self.tls, **self.others, "db": self.database}
-        client: redis.Redis = sentinel.master_for(self.service, **more)
+        connection = _TlsConnection if self.tls else _Connection
+        client: redis.Redis = sentinel.master_for(self.service, connection_class=connection, **more)
         return client
 
     def sentinel_options(self, options: Mapping[str, Any]) -> dict[str, Any]:
@@ -66,6 +74,42 @@ class SentinelUrl:
         return ";".join(
             f"sentinel://{login}{_join(host, port)}/{self.database}" for host, port in self.nodes
         )
+
+
+class _Resolving:
+    """A connection that asks for the master whenever it connects.
+
+    The driver's asks when it is taken from its pool, and sends a command that failed again to the
+    server of before.
+    """
+
+    _sock: Any  # of the driver's connection
+
+    def send_packed_command(self: Any, command: Any, check_health: bool = True) -> None:
+        if self._sock is None:
+            self._connect_retry()
+        super().send_packed_command(command, check_health)  # type: ignore[misc] # of the driver's connection
+
+
+class _Connection(_Resolving, SentinelManagedConnection):
+    pass
+
+
+class _TlsConnection(_Resolving, SentinelManagedSSLConnection):
+    pass
+
+
+class _Sentinels(Sentinel):
+    """The sentinels, of which some have not heard yet of a master that another has announced."""
+
+    links: Links
+
+    def discover_master(self, service_name: str) -> Address:
+        announced = self.links.announced_master()
+        if announced is not None:
+            return announced
+        named: Address = super().discover_master(service_name)  # type: ignore[no-untyped-call] # the driver's gap
+        return named
 
 
 def _join(host: str, port: int) -> str:

@@ -46,6 +46,9 @@ def failure(error: Exception) -> dict[str, Any]:
         if isinstance(error, http_errors.ContinueExpired):
             body["metadata"] = {"continue": error.token}
         return body
+    if isinstance(error, errors.NotReplicated):  # no time to try again: it may have happened
+        log.warning("A write may be lost", error=error.message)
+        return _status(504, "Timeout", error.message, {})
     if isinstance(error, errors.Temporary):
         if isinstance(error, errors.WritesRefused):  # which no reader of the store notices
             log.warning("Redis refused a write", error=error.message)

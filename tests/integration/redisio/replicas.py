@@ -42,11 +42,11 @@ class Server:
         self._process: subprocess.Popen[bytes] | None = None
         self.client = redis.Redis(unix_socket_path=str(self.socket))
 
-    def start(self) -> None:
+    def start(self, more: str = "") -> None:
+        """Starts it, with more lines of configuration."""
         file = self._folder / "redis.conf"
-        file.write_text(
-            f"{CONFIGURATION}port {self.port}\nunixsocket {self.socket}\ndir {self._folder}\n"
-        )
+        own = f"port {self.port}\nunixsocket {self.socket}\ndir {self._folder}\n"
+        file.write_text(CONFIGURATION + own + more)
         self._process = subprocess.Popen(
             [server_binary(), str(file), "--logfile", str(self._folder / "log")]
         )
@@ -58,7 +58,13 @@ class Server:
         except redis.RedisError:
             return False
 
+    def signal(self, number: int) -> None:
+        """Sends the process a signal, such as SIGSTOP."""
+        assert self._process is not None
+        self._process.send_signal(number)
+
     def stop(self) -> None:
+        """Kills it."""
         self.client.close()
         if self._process is not None:
             self._process.kill()
@@ -81,7 +87,11 @@ class Server:
         mine = self.replication
         if mine["role"] != "slave" or mine["master_link_status"] != "up":
             return False
-        return bool(mine["slave_repl_offset"] >= master.replication["master_repl_offset"])
+        theirs = master.replication
+        replicas = [theirs[f"slave{number}"] for number in range(theirs["connected_slaves"])]
+        # The master sends nothing to a replica that it has not heard of since its first copy.
+        is_online = any(r["port"] == self.port and r["state"] == "online" for r in replicas)
+        return is_online and bool(mine["slave_repl_offset"] >= theirs["master_repl_offset"])
 
 
 class Replicas:

@@ -9,6 +9,7 @@ import pytest
 from kcm import errors
 from kcm.redisio import RedisIO
 from kcm.redisio.checks import check_server, server_version
+from kcm.settings import Settings
 
 GOOD: dict[str, dict[str, Any]] = {
     "server": {"redis_version": "7.0.15", "redis_mode": "standalone"},
@@ -19,6 +20,7 @@ GOOD: dict[str, dict[str, Any]] = {
 
 class Server:
     def __init__(self, **changes: dict[str, Any]) -> None:
+        self.settings = Settings()
         self._sections = {name: GOOD[name] | changes.get(name, {}) for name in GOOD}
 
     def info(self, section: str) -> dict[str, Any]:

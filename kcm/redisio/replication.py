@@ -1,0 +1,155 @@
+"""Waits until replicas have what was written (design 0066).
+
+Guarantees: when `confirm` returns, as many replicas as this process has seen in step within the
+last KEPT seconds, and at least as many as the settings say, have every write whose reply the caller
+had before, in the same term of the master. Callers that come while one waits share the next wait,
+so that a burst of writes costs one.
+
+A replica that is promoted leaves its master, which goes on until a sentinel tells it otherwise,
+some ten seconds later. That is why one that has left is missed for longer than that.
+
+Does not guarantee that a write is lost for which it raises: it was made, and may be replicated yet.
+
+Source: the reply of WAIT counts the replicas that have acknowledged the replication offset of the
+client's last write, which is beyond that of all writes before it, of whatever client they were
+(`waitCommand` in src/replication.c). So each wait begins with a write of its own. Redis 7.0 takes
+the offset of the client's last command instead; Valkey 9 does not.
+"""
+
+from __future__ import annotations
+
+import threading
+from dataclasses import dataclass
+from typing import Any
+
+import redis
+
+from kcm import errors
+from kcm.clock import Clock, RealClock
+
+KEPT = 15.0  # seconds
+
+
+@dataclass(frozen=True)
+class _Round:
+    """The result of one wait: of which term the master was before and after it, how many replicas
+    had all writes, and how many had to.
+    """
+
+    terms: frozenset[str] = frozenset()
+    replicas: int = 0
+    wanted: int = 0
+    error: str = ""
+
+
+class _Seen:
+    """The replicas that were in step within the last seconds, in one term."""
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self._term = ""
+        self._counts: dict[int, float] = {}  # when each number of replicas was last seen
+
+    def most(self, term: str, count: int) -> int:
+        """Returns the largest number within the last seconds, with the one that is seen now."""
+        now = self._clock.monotonic()
+        if term != self._term:
+            self._term, self._counts = term, {}
+        self._counts[count] = now
+        self._counts = {n: at for n, at in self._counts.items() if now - at < KEPT}
+        return max(self._counts)
+
+
+class ReplicationWait:
+    """The waits of a process for the replicas of one server. Thread-safe."""
+
+    def __init__(
+        self, client: redis.Redis, key: str, least: int, seconds: float, clock: Clock | None = None
+    ) -> None:
+        """`client` is for the waits alone, and `key` for their writes. Each wait takes `seconds` at
+        most, and needs at least so many replicas.
+        """
+        self._client = client
+        self._key = key
+        self._least = least
+        self._seconds = seconds
+        self._seen = _Seen(clock or RealClock())
+        self._changed = threading.Condition()
+        self._is_waiting = False  # whether a caller waits for the replicas, for all others
+        self._begun = 0  # rounds
+        self._last = (0, _Round())  # the number and the result of the last one that has ended
+
+    def confirm(self, term: str) -> None:
+        """Waits until the replicas have all writes that were made in this term before the call.
+
+        Raises: NotReplicated.
+        """
+        ended = self._next_round()
+        if ended.terms == {term} and ended.replicas >= ended.wanted:
+            return
+        if ended.error:
+            why = f"Redis did not answer: {ended.error}"
+        elif ended.terms != {term}:
+            why = "another server is the master now"
+        else:
+            why = f"{ended.replicas} of {ended.wanted} replicas had it after {self._seconds:g} s"
+        raise errors.NotReplicated(
+            f"Timeout: the write was made, and may be lost ({why}); look whether it is there "
+            "before trying again"
+        )
+
+    def _next_round(self) -> _Round:
+        """Returns the result of a round that begins after the call."""
+        with self._changed:
+            mine = self._begun + 1
+            while self._is_waiting and self._last[0] < mine:
+                self._changed.wait()
+            if self._last[0] >= mine:
+                return self._last[1]
+            self._is_waiting = True
+            self._begun = number = self._begun + 1
+        ended = _Round(error="the wait was ended")
+        try:
+            ended = self._wait()
+        finally:
+            with self._changed:
+                self._is_waiting, self._last = False, (number, ended)
+                self._changed.notify_all()
+        return ended
+
+    def _wait(self) -> _Round:
+        """Asks the master for its term and its replicas, waits for these, and asks again: in
+        between it may have become a replica, and even the master once more.
+        """
+        info = "INFO replication"  # in one string: the driver leaves the reply as it is
+        try:
+            before = _parse(self._client.execute_command(info))  # type: ignore[no-untyped-call] # the driver's gap
+            term = _term_of(before)
+            wanted = max(self._least, self._seen.most(term, _count_in_step(before)))
+            with self._client.pipeline(transaction=False) as pipe:
+                pipe.execute_command("SET", self._key, term)  # type: ignore[no-untyped-call] # the driver's gap
+                pipe.execute_command("WAIT", wanted, round(self._seconds * 1000))  # type: ignore[no-untyped-call] # the driver's gap
+                pipe.execute_command(info)  # type: ignore[no-untyped-call] # the driver's gap
+                _, replicas, after = pipe.execute()
+        except (redis.RedisError, OSError) as error:
+            return _Round(error=str(error))
+        terms = frozenset((term, _term_of(_parse(after))))
+        return _Round(terms, int(replicas), wanted)
+
+
+def _parse(info: Any) -> dict[bytes, bytes]:
+    return dict(line.partition(b":")[::2] for line in bytes(info).split(b"\r\n"))
+
+
+def _term_of(replication: dict[bytes, bytes]) -> str:
+    """Returns the replication id of a master, "" of a server without one."""
+    is_master = replication.get(b"role") == b"master"
+    return replication.get(b"master_replid", b"").decode() if is_master else "-"
+
+
+def _count_in_step(replication: dict[bytes, bytes]) -> int:
+    """Returns the number of replicas that get what is written."""
+    return sum(
+        name.startswith(b"slave") and name[5:].isdigit() and b"state=online" in value
+        for name, value in replication.items()
+    )

@@ -1,0 +1,104 @@
+"""Tests how many replicas a write waits for."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Self, cast
+
+import pytest
+import redis
+
+from kcm import errors
+from kcm.redisio.replication import KEPT, ReplicationWait
+from kcm.testing.clock import FakeClock
+
+
+class Master:
+    """What is asked of the driver's client: INFO and WAIT."""
+
+    def __init__(self, *states: str) -> None:
+        self.states: Sequence[str] = states  # of its replicas
+        self.term, self.role = "t1", "master"
+        self.waited: list[int] = []
+        self.has_written = False
+
+    def execute_command(self, *command: Any) -> Any:
+        if command[0] == "SET":
+            self.has_written = True
+        if command[0] == "WAIT":
+            assert self.has_written  # later servers than Redis 7.0 wait for the client's own writes
+            self.has_written = False
+            self.waited.append(command[1])
+            return self.states.count("online")
+        replicas = "".join(
+            f"slave{n}:ip=10.0.0.{n},port=6379,state={state},offset=1,lag=0\r\n"
+            for n, state in enumerate(self.states)
+        )
+        text = f"# Replication\r\nrole:{self.role}\r\n{replicas}master_replid:{self.term}\r\n"
+        return text.encode()
+
+    def pipeline(self, transaction: bool) -> _Pipeline:
+        return _Pipeline(self)
+
+
+class _Pipeline:
+    def __init__(self, master: Master) -> None:
+        self._master, self._commands = master, list[tuple[Any, ...]]()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None: ...
+
+    def execute_command(self, *command: Any) -> None:
+        self._commands.append(command)
+
+    def execute(self) -> list[Any]:
+        return [self._master.execute_command(*command) for command in self._commands]
+
+
+def waiting(master: Master, clock: FakeClock | None = None) -> ReplicationWait:
+    client = cast("redis.Redis", master)
+    return ReplicationWait(client, "kcm:replicated", 1, 2.0, clock or FakeClock())
+
+
+def test_all_replicas_in_step_must_have_a_write() -> None:
+    master = Master("online", "online", "wait_bgsave")
+    waiting(master).confirm("t1")
+    assert master.waited == [2]
+
+
+def test_without_replicas_the_least_number_is_waited_for() -> None:
+    master = Master()
+    with pytest.raises(errors.NotReplicated, match="0 of 1 replicas had it after 2 s"):
+        waiting(master).confirm("t1")
+
+
+def test_a_replica_that_left_is_missed_for_some_seconds() -> None:
+    clock, master = FakeClock(), Master("online", "online")
+    wait = waiting(master, clock)
+    wait.confirm("t1")
+    master.states = ["online"]
+    clock.step(KEPT - 1)
+    with pytest.raises(errors.NotReplicated, match="1 of 2 replicas"):
+        wait.confirm("t1")
+    clock.step(2)
+    wait.confirm("t1")
+    assert master.waited == [2, 2, 1]
+
+
+def test_another_master_has_replicas_of_its_own() -> None:
+    master = Master("online", "online")
+    wait = waiting(master)
+    wait.confirm("t1")
+    master.states, master.term = ["online"], "t2"
+    wait.confirm("t2")
+    assert master.waited == [2, 1]
+
+
+@pytest.mark.parametrize(("term", "role"), [("t2", "master"), ("t1", "slave")])
+def test_a_write_is_not_confirmed_by_another_term(term: str, role: str) -> None:
+    master = Master("online")
+    master.term, master.role = term, role
+    with pytest.raises(errors.NotReplicated, match="another server is the master now"):
+        waiting(master).confirm("t1")
