@@ -12,6 +12,7 @@ from kcm.settings import Settings
 from workers import remotecontrol, signals
 from workers.bootsteps import ManagerStep, WatchManagerStep
 from workers.config import configuration
+from workers.failovers import FollowMasterStep
 from workers.process import CurrentProcess
 from workers.tasks import register_tasks
 
@@ -31,6 +32,7 @@ def create_app(settings: Settings | None = None, options: ManagerOptions | None 
     app.steps["worker"].add(ManagerStep)
     app.steps["consumer"].add(WatchManagerStep)
     app.steps["consumer"].add(BatchEventsStep)
+    app.steps["consumer"].add(FollowMasterStep)
     register_tasks(app, controllers)
     signals.connect()
     remotecontrol.connect()

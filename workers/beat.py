@@ -7,6 +7,7 @@ harm: a pass that comes within half an interval of the last one is not run (desi
 
 from __future__ import annotations
 
+import threading
 import time
 from typing import Any
 
@@ -15,11 +16,14 @@ from celery.beat import Scheduler
 
 from kcm import errors
 from kcm.coordination import FencedLease, new_holder
+from kcm.coordination.failovers import failover_loops
 from kcm.coordination.presence import HEARTBEAT_EVERY, Member, Presence
+from kcm.loops import ThreadHost, contain
 from kcm.manager.ticks.resting import is_resting
 from kcm.redisio import RedisIO
 from kcm.settings import Settings
 from workers.config import FOLLOWED_LOOPS
+from workers.failovers import LINKS
 
 log = structlog.get_logger("kcm.beat")
 
@@ -37,6 +41,8 @@ class LeasedScheduler(Scheduler):  # type: ignore[misc] # celery has no types
         self._io: RedisIO | None = None
         self._lease: FencedLease | None = None
         self._presence: Presence | None = None
+        self._host = ThreadHost()
+        self._has_moved = threading.Event()  # another Redis is the master
         self._next_look = 0.0
         self._next_sign = 0.0
         self._due: dict[str, float] = {}  # monotonic seconds, by entry
@@ -54,6 +60,8 @@ class LeasedScheduler(Scheduler):  # type: ignore[misc] # celery has no types
         """Sends the ticks that are due if this beat leads, and returns the seconds until the next
         call.
         """
+        if self._has_moved.is_set():
+            self._connect_again()
         if not self._check_leading():
             self._due.clear()  # the leader sends the ticks that are due meanwhile
             return LOOK_EVERY
@@ -72,7 +80,22 @@ class LeasedScheduler(Scheduler):  # type: ignore[misc] # celery has no types
         entry.args = (*entry.args[:-1], round(time.time(), 3))
         return super().apply_async(entry, producer=producer, advance=advance, **kw)
 
+    def _follow_master(self, io: RedisIO) -> None:
+        def move() -> None:
+            LINKS.announce_master(io.links.announced_master())
+            self._has_moved.set()
+
+        self._host.run(*failover_loops(io, move))
+
+    def _connect_again(self) -> None:
+        """Leaves the connection to the former master, which takes messages that nobody reads."""
+        self._has_moved.clear()
+        contain("kcm-beat", self.connection.close)
+        for name in ("producer", "connection"):  # Celery makes them anew
+            self.__dict__.pop(name, None)
+
     def close(self) -> None:
+        self._host.stop()
         super().close()
         if self._lease is not None and self._presence is not None:
             try:
@@ -102,6 +125,7 @@ class LeasedScheduler(Scheduler):  # type: ignore[misc] # celery has no types
             holder = new_holder("beat")
             self._lease = FencedLease(io, "beat", holder)
             self._presence = Presence(io, Member(holder, "beat"))
+            self._follow_master(io)
         if now >= self._next_look:
             self._next_look = now + LOOK_EVERY
             held = self._lease.held

@@ -15,6 +15,7 @@ from kombu.utils.encoding import bytes_to_str
 
 from workers import messages
 from workers.broker import TASKS
+from workers.failovers import LINKS
 
 log = structlog.get_logger("kcm.broker")
 
@@ -125,7 +126,14 @@ class ServerChannel(_CheckingChannel, redis.Channel):  # type: ignore[misc] # ko
 
 
 class SentinelChannel(_CheckingChannel, redis.SentinelChannel):  # type: ignore[misc] # kombu has no types
-    """A checking channel to a server that Sentinel finds."""
+    """A checking channel to a server that Sentinel finds, or that a sentinel has announced."""
+
+    def _sentinel_managed_pool(self: Any, asynchronous: bool = False) -> Any:
+        pool = super()._sentinel_managed_pool(asynchronous)
+        named = pool.proxy.sentinel_manager
+        discover = named.discover_master
+        named.discover_master = lambda service: LINKS.announced_master() or discover(service)
+        return pool
 
 
 class Transport(redis.Transport):  # type: ignore[misc] # kombu has no types

@@ -37,6 +37,7 @@ from kcm.apiserver.http.limits import Limits
 from kcm.apiserver.serving import LINGER, Address, ApiHttpServer, bind, serve, url_of
 from kcm.apiserver.token_options import TokenFlags
 from kcm.clock import Clock, RealClock
+from kcm.coordination.failovers import failover_loops
 from kcm.http.faults import CallFailed
 from kcm.http.listening import is_loopback_host
 from kcm.http.trust import UNUSABLE, Trust, build_context
@@ -202,7 +203,7 @@ def _serve(
     service = KubernetesService(store, options.address.host, port)
     contain(service.name, partial(service.turn, 0.0))
     beside = ThreadHost(store.clock)
-    beside.run(service, bootstrap)
+    beside.run(service, bootstrap, *failover_loops(store.io))
     app.cacher.on_changes = host.on_changes
     server = ApiHttpServer(app, certificate, options.client_ca_file, linger=host.linger)
     host.on_serve(server, url)

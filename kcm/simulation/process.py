@@ -10,6 +10,7 @@ import structlog
 
 from kcm.clock import Clock, RealClock
 from kcm.coordination import FencedLease, LeaseKeeper
+from kcm.coordination.failovers import failover_loops
 from kcm.coordination.lease import new_holder
 from kcm.coordination.presence import Member, Presence
 from kcm.loops import Loop, ThreadHost, Turn
@@ -116,7 +117,7 @@ class _Process:
     def run(self, stop: threading.Event) -> None:
         """Simulates nodes until `stop` is set."""
         simulating, beside = ThreadHost(self._clock), ThreadHost(self._clock)
-        beside.run(self._recorder, self._keeper, self._presence)
+        beside.run(self._recorder, self._keeper, self._presence, *failover_loops(self._store.io))
         simulating.run(_Simulation(self._store, self._lease, self._build_simulator))
         stop.wait()
         simulating.stop()  # the lease is given back once nothing is written any more

@@ -16,6 +16,7 @@ import structlog
 
 from kcm.api.scheme import Scheme
 from kcm.clock import Clock, RealClock
+from kcm.coordination.failovers import failover_loops
 from kcm.coordination.lease import new_holder
 from kcm.coordination.presence import Member, Presence
 from kcm.helpers.serviceaccount.tokens import Issuer, read_signing_key
@@ -76,6 +77,7 @@ class KubeletProcess:
         self._loops: list[Loop] = [recorder]
         if kubeconfig is None:
             self._loops.append(self._build_presence(options.node_name))
+            self._loops += failover_loops(self._open_redis("failovers"))
         dependencies = Dependencies(
             stores=KubeletStores(
                 objects=open_store("main"),

@@ -22,6 +22,7 @@ from kcm import errors
 from kcm.api.scheme import Resource
 from kcm.clock import Clock, RealClock
 from kcm.coordination import new_holder
+from kcm.coordination.failovers import failover_loops
 from kcm.coordination.lease import DURATION
 from kcm.coordination.presence import Member, Presence
 from kcm.coordination.workqueue import Renewer, WorkQueue
@@ -161,6 +162,7 @@ class ControllerContext:
         yield self.renewer
         yield self.metrics
         yield self.recorder
+        yield from failover_loops(self.io)
 
     def wait_fresh(self, resources: Sequence[Resource]) -> None:
         """Waits until the caches have every earlier write (design 0011). Raises CacheNotSynced."""

@@ -1,0 +1,85 @@
+"""Follows the sentinels' announcements of another master, and drops the links to the former one."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import structlog
+
+from kcm.loops import Loop, Turn
+from kcm.redisio import RedisIO, sentinel
+from kcm.redisio.announcements import Announcements, is_given_up, parse_announcement
+from kcm.redisio.links import Address, Links
+
+log = structlog.get_logger(__name__)
+
+AGAIN = 2.0  # seconds until a sentinel that is away is tried again
+
+
+def _ignore_move() -> None:
+    """Does nothing: all connections of the process are in its links."""
+
+
+class FailoverLoop(Loop):
+    """Listens to one sentinel. One of them leads a failover, so a process listens to all."""
+
+    reads = True
+
+    def __init__(
+        self,
+        name: str,
+        announcements: Announcements,
+        links: Links,
+        on_move: Callable[[], None] = _ignore_move,
+    ) -> None:
+        """`on_move` is called in the loop after the links were dropped."""
+        super().__init__(name)
+        self._announcements = announcements
+        self._links = links
+        self._on_move = on_move
+        self._is_away = False
+
+    def turn(self, patience: float) -> Turn:
+        """Waits for an announcement, and follows it."""
+        try:
+            announcement = self._announcements.read(patience)
+        except OSError as error:
+            if not self._is_away:
+                log.warning("a sentinel does not answer", loop=self.name, error=str(error))
+            self._is_away = True
+            return Turn(rest=AGAIN)
+        self._is_away = False
+        if announcement is None:
+            return Turn()
+        channel, text = announcement
+        service = self._announcements.service
+        address = parse_announcement(channel, text, service)
+        if address is not None:
+            self._move(address)
+        elif is_given_up(channel, text, service):
+            self._links.announce_master(None)
+        return Turn(worked=True)
+
+    def _move(self, address: Address) -> None:
+        if self._links.announced_master() != address:
+            log.info("another Redis is the master", host=address[0], port=address[1])
+            self._links.announce_master(address)
+            self._on_move()
+
+    def end(self) -> None:
+        self._announcements.close()
+
+
+def failover_loops(
+    io: RedisIO, on_move: Callable[[], None] = _ignore_move
+) -> tuple[FailoverLoop, ...]:
+    """Returns the loops that keep the links of a client and those that share them with the master
+    that the sentinels announce, none for a server that no sentinel watches.
+    """
+    url = io.settings.effective_redis_url
+    if not sentinel.is_sentinel(url):
+        return ()
+    return tuple(
+        FailoverLoop(f"kcm-sentinel-{number}", Announcements(io.settings, node), io.links, on_move)
+        for number, node in enumerate(sentinel.parse(url).nodes)
+    )

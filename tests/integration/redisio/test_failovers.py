@@ -1,0 +1,43 @@
+"""A planned failover by a real sentinel; `tests/chaos/test_failovers.py` has the other faults."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from kcm.redisio import RedisIO
+from kcm.settings import Settings
+from tests.chaos.failovers import Rig, check, plan_failover, running_rig
+from tests.integration.redisio.replicas import running_replicas
+
+
+def test_a_planned_failover_loses_nothing_that_replicas_had_to_have(tmp_path: Path) -> None:
+    with running_rig(tmp_path, min_replicas=1, sentinels=1) as rig:
+        before = rig.master()
+        settings = Settings(redis_url=rig.url, redis_durability="replicated")
+
+        def has_moved(rig: Rig) -> bool:
+            return rig.master() is not before
+
+        outcome = check(rig, settings, plan_failover, 0.3, has_moved)
+        assert len(outcome.acknowledged) > 30
+        assert (outcome.lost, outcome.given_twice, outcome.ghosts) == (0, 0, 0)
+        assert rig.master().client.info("commandstats")["cmdstat_evalsha"]["calls"] > 0
+
+
+def test_a_command_that_failed_is_sent_to_the_server_that_is_the_master_by_then(
+    tmp_path: Path,
+) -> None:
+    with running_replicas(tmp_path) as replicas:
+        first, second, _ = replicas.servers
+        io = RedisIO(Settings(redis_url="sentinel://127.0.0.1:1/kcm"))
+        io.links.announce_master(("127.0.0.1", first.port))
+        pool = io.driver.connection_pool
+        connection = pool.get_connection()
+        assert connection.port == first.port
+        connection.disconnect()  # type: ignore[no-untyped-call] # the driver's gap
+        io.links.announce_master(("127.0.0.1", second.port))
+        connection.send_command("PING")  # type: ignore[no-untyped-call] # the driver's gap
+        assert connection.read_response() == b"PONG"
+        assert connection.port == second.port
+        pool.release(connection)
+        io.close()
