@@ -20,6 +20,7 @@ from kcm.kubelet.runtime.cri.runtime import CRIRuntime
 from kcm.testing.waiting import PATIENCE, until
 from tests.containers import images
 from tests.containers.cluster import GROUP, Cluster, is_ready, shell, status_of
+from tests.containers.machine import ADDRESS
 
 WAIT = "while true; do sleep 1; done"
 GET = "import sys, urllib.request as r; sys.stdout.write(r.urlopen(sys.argv[1]).read().decode())"
@@ -31,7 +32,7 @@ def start(node: Cluster, name: str, script: str = WAIT, **more: Any) -> None:
 
 
 def test_a_command_has_its_input_its_outputs_and_its_code(node: Cluster) -> None:
-    start(node, "web")
+    start(node, "web", ports=[{"containerPort": 8082, "hostPort": 18082}])
     done = node.kubectl(
         "exec", "-i", "web", "--", "sh", "-c", "wc -c; echo oh >&2; exit 7", stdin="x" * 200_000
     )
@@ -101,6 +102,17 @@ def test_a_port_of_the_pods_own_loopback_is_forwarded(node: Cluster) -> None:
         client.kill()
 
 
+def test_a_port_of_the_node_leads_to_the_pod(node: Cluster) -> None:
+    node.run("exec", "web", "--", "httpd", "-p", "8082", "-h", "/www")
+    page = f"http://{ADDRESS}:18082/index.html"
+    assert node.machine.run([sys.executable, "-c", GET, page]) == "page\n"
+    node.create("second", shell("true", ports=[{"containerPort": 80, "hostPort": 18082}]),
+                nodeName="desk")  # fmt: skip
+    pod = node.wait_until_done("second")
+    assert (pod["status"]["phase"], pod["status"]["reason"]) == ("Failed", "NodePorts")
+    node.delete("second")
+
+
 def test_files_are_copied_both_ways(node: Cluster, tmp_path: Path) -> None:
     (tmp_path / "there").write_text("some text")
     node.run("cp", str(tmp_path / "there"), "web:/tmp/here")
@@ -109,10 +121,11 @@ def test_files_are_copied_both_ways(node: Cluster, tmp_path: Path) -> None:
 
 
 def test_a_followed_log_goes_on_over_its_rotation(node: Cluster) -> None:
-    script = "n=0; while [ $n -lt 3000 ]; do n=$((n+1)); echo line $n; done; sleep 5"
+    script = "n=0; while [ $n -lt 3000 ]; do n=$((n+1)); echo line $n; done; sleep 1"
     # Some lines a moment, so that several rotations happen while it runs.
     slow = script.replace("echo line $n;", "echo line $n; [ $((n % 100)) = 0 ] && sleep 0.1;")
-    start(node, "writer", slow)
+    node.create("writer", shell(slow), restartPolicy="Never")
+    node.wait_until_ready("writer")
     lines = node.run("logs", "-f", "writer", "--pod-running-timeout=20s").splitlines()
     folder = node.kubelet_root / "logs"
     files = {path.name for path in folder.glob("default_writer_*/main/*")}

@@ -130,3 +130,20 @@ def test_mounts_come_through_where_the_pod_says_so(node: Cluster) -> None:
     assert output(node, "mounts") == ["seen"]
     assert node.run("logs", "mounts", "-c", "apart") == ""
     node.delete("mounts")
+
+
+def test_the_end_of_a_pod_takes_no_mount_of_the_node_away(node: Cluster) -> None:
+    inner = node.folder / "host" / "sub" / "inner"
+    node.machine.run(["mkdir", "-p", str(inner)])
+    node.machine.run(["mount", "-t", "tmpfs", "of-the-node", str(inner)])
+    node.machine.run(["touch", str(inner / "file")])
+    node.create(
+        "guest",
+        shell("ls /sub/inner; " + WAIT, volumeMounts=[mount("host", "/sub", subPath="sub")]),
+        volumes=[{"name": "host", "hostPath": {"path": str(node.folder / "host")}}],
+    )
+    node.wait_until_ready("guest")
+    until(lambda: node.run("logs", "guest") == "file\n", "the output", PATIENCE)
+    node.delete("guest")
+    assert node.machine.run(["ls", str(inner)]) == "file\n"
+    node.machine.run(["umount", str(inner)])

@@ -34,15 +34,15 @@ class PodDNS:
         What does not fit into a resolver's limits is left out, with an Event.
         """
         config = self._build_by_policy(pod)
-        own = pod.spec.dns_config
-        if own is not None:
+        settings = pod.spec.dns_config
+        if settings is not None:
             options = [
                 f"{option.name}:{option.value}" if option.value else option.name or ""
-                for option in own.options or ()
+                for option in settings.options or ()
             ]
             config = DNSConfig(
-                _without_duplicates([*config.servers, *(own.nameservers or ())]),
-                _without_duplicates([*config.searches, *(own.searches or ())]),
+                _without_duplicates([*config.servers, *(settings.nameservers or ())]),
+                _without_duplicates([*config.searches, *(settings.searches or ())]),
                 _merge_options([*config.options, *options]),
             )
         return self._fit(pod, config)

@@ -32,12 +32,12 @@ def find_credentials(pod: Pod, image: str, lookups: Lookups) -> list[Credentials
     Secrets that are missing, unreadable or not available now are passed over, as upstream.
     """
     registry = name_registry(image)
-    found: list[tuple[int, Credentials]] = []
+    matching: list[tuple[int, Credentials]] = []
     for name, entry in _list_entries(pod, lookups):
         pattern = _strip(name)
         if _matches(pattern, registry):
-            found.append((len(pattern), _convert(entry, name)))
-    return [credentials for _, credentials in sorted(found, key=lambda pair: -pair[0])]
+            matching.append((len(pattern), _convert(entry, name)))
+    return [credentials for _, credentials in sorted(matching, key=lambda pair: -pair[0])]
 
 
 def name_registry(image: str) -> str:

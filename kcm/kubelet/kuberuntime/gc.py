@@ -9,17 +9,20 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
+from pathlib import Path
 from typing import Protocol
 
 import structlog
 
 from kcm import errors
 from kcm.kubelet import cri
+from kcm.kubelet.files.folders import remove_tree
 from kcm.kubelet.kuberuntime import labels
 from kcm.kubelet.kuberuntime.view import ContainerView, PodView
 
 log = structlog.get_logger("kcm.kubelet")
 
+_PARTS_OF_LOG_FOLDER = 3  # namespace, name and uid of the pod; see `configs.log_directory`
 KEPT_PER_NAME = 1  # dead containers that are kept for each pod and container name
 
 
@@ -99,8 +102,11 @@ def find_evictable_sandboxes(
     return evictable
 
 
-def collect_garbage(runtime: cri.Runtime, pods: PodStateProvider) -> None:
-    """Removes dead containers and sandboxes. Failures are logged, and retried by the next call."""
+def collect_garbage(runtime: cri.Runtime, pods: PodStateProvider, logs_dir: Path) -> None:
+    """Removes dead containers and sandboxes, and logs of pods that are gone.
+
+    Failures are logged, and retried by the next call.
+    """
     for container in find_evictable_containers(runtime.list_containers(), pods):
         remove_container(runtime, container.id)
     sandboxes, containers = runtime.list_pod_sandboxes(), runtime.list_containers()
@@ -109,6 +115,25 @@ def collect_garbage(runtime: cri.Runtime, pods: PodStateProvider) -> None:
             runtime.remove_pod_sandbox(sandbox.id)
         except errors.ContainerRuntimeError as error:
             log.warning("sandbox was not removed", sandbox=sandbox.id, error=str(error))
+    for folder in find_evictable_logs(logs_dir, pods):
+        try:
+            remove_tree(folder)
+        except OSError as error:
+            log.warning("logs were not removed", folder=str(folder), error=str(error))
+
+
+def find_evictable_logs(logs_dir: Path, pods: PodStateProvider) -> list[Path]:
+    """Returns the log folders of pods that are gone.
+
+    A runtime removes the log of a container with it, but a kubelet may be killed in between.
+    """
+    folders = [*logs_dir.iterdir()] if logs_dir.is_dir() else []
+    named = [(folder, folder.name.split("_")) for folder in folders]
+    return [
+        folder
+        for folder, names in named
+        if len(names) == _PARTS_OF_LOG_FOLDER and pods.should_content_be_removed(names[-1])
+    ]
 
 
 def remove_container(runtime: cri.Runtime, container_id: str) -> None:

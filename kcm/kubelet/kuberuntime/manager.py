@@ -318,8 +318,8 @@ class RuntimeManager:
             gc.remove_container(self.runtime, container.id)
 
     def collect_garbage(self, pods: gc.PodStateProvider) -> None:
-        """Removes dead containers and sandboxes of all pods; see `gc.collect_garbage`."""
-        gc.collect_garbage(self.runtime, pods)
+        """Removes dead containers, sandboxes and logs of all pods; see `gc.collect_garbage`."""
+        gc.collect_garbage(self.runtime, pods, self._logs_dir)
 
 
 def _runtime_pod(

@@ -39,15 +39,15 @@ def _pool() -> descriptor_pool.DescriptorPool:
 @cache
 def calls() -> Mapping[str, Call]:
     """Returns the calls of both services by their names."""
-    found: dict[str, Call] = {}
+    by_name: dict[str, Call] = {}
     for name in ("runtime.v1.RuntimeService", "runtime.v1.ImageService"):
         for method in _pool().FindServiceByName(name).methods:
-            found[method.name] = Call(
+            by_name[method.name] = Call(
                 f"/{name}/{method.name}",
                 message_factory.GetMessageClass(method.input_type),
                 message_factory.GetMessageClass(method.output_type),
             )
-    return found
+    return by_name
 
 
 def new(name: str, **fields: Any) -> Message:

@@ -162,9 +162,9 @@ class CRIRuntime:
     def _network(self, sandbox_id: str, *, ready: bool) -> _Network | None:
         """Returns the network of a sandbox, None if the sandbox is gone."""
         with self._lock:
-            known = self._networks.get(sandbox_id)
-        if known is not None and (known.ip or not ready):
-            return known
+            seen = self._networks.get(sandbox_id)
+        if seen is not None and (seen.ip or not ready):
+            return seen
         try:
             answer = self._channel.call("PodSandboxStatus", pod_sandbox_id=sandbox_id)
         except CallFailed as error:

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from datetime import timedelta
+from pathlib import Path
 
 from kcm.kubelet.cri import RuntimeContainer, RuntimeContainerState
 from kcm.kubelet.kuberuntime.gc import (
     find_deletable_containers,
     find_evictable_containers,
+    find_evictable_logs,
     find_evictable_sandboxes,
 )
 from kcm.kubelet.kuberuntime.labels import POD_UID
@@ -83,3 +85,11 @@ def test_sandboxes_stay_while_they_are_the_newest_or_used() -> None:
     assert len(find_evictable_sandboxes(boxes, [], GONE)) == 2
     assert find_evictable_sandboxes(boxes, [build_container("a", 0)], GONE) == [boxes[1]]
     assert find_evictable_sandboxes([sandbox()], [], GONE) == []
+
+
+def test_logs_go_with_their_pod(tmp_path: Path) -> None:
+    for name in ("shop_web_u1", "other", "shop_web"):
+        (tmp_path / name).mkdir()
+    assert find_evictable_logs(tmp_path, KNOWN) == []
+    assert [folder.name for folder in find_evictable_logs(tmp_path, GONE)] == ["shop_web_u1"]
+    assert find_evictable_logs(tmp_path / "missing", GONE) == []
