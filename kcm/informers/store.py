@@ -119,10 +119,16 @@ class ThreadSafeStore(Generic[T]):
             return dict(self._indexers)
 
     def by_index(self, name: str, value: str) -> list[T]:
-        """Returns the objects with this index value. Raises: KeyError for an unknown index."""
+        """Returns the objects with this index value. Raises: KeyError for an unknown index.
+
+        It takes no lock to find none, as one read of a dict is atomic.
+        """
+        index = self._index(name)
+        if value not in index:
+            return []
         with self._lock:
             items = self._items
-            return [items[key] for key in self._index(name).get(value, ())]
+            return [items[key] for key in index.get(value, ())]
 
     def add_tally(self, tally: Tally[T]) -> None:
         """Counts the states of a tally from now on, including those of the stored objects.

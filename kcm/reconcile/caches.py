@@ -262,6 +262,12 @@ class CacheView:
     def lister(self, model: type[T]) -> Lister[T]:
         return CacheLister(self._informer(model))
 
+    def by_index(self, name: str, value: str) -> Sequence[KubeObject]:
+        found: list[KubeObject] = []
+        for informer in self._informers.values():
+            found += informer.get_indexer().by_index(name, value)
+        return found
+
     def position(self, model: type[T]) -> int:
         return self._reached(self._informer(model).resource)
 

@@ -151,6 +151,10 @@ class View(Protocol):
         """
         ...
 
+    def by_index(self, name: str, value: str) -> Sequence[KubeObject]:
+        """Returns the objects of all kinds that the controller declares with this index value."""
+        ...
+
     def position(self, model: type[T]) -> int:
         """Returns the resourceVersion up to which the kind's cache has every write.
 

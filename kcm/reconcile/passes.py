@@ -100,6 +100,13 @@ class TickView:
     def epoch(self) -> str:
         return self._epoch
 
+    def by_index(self, name: str, value: str) -> Sequence[KubeObject]:
+        cached = self._view.by_index(name, value)
+        found = [obj for obj in cached if obj.resource.name not in self._listed]
+        for objects in self._listed.values():
+            found += [obj for obj in objects if value in INDEXERS[name](obj)]
+        return found
+
     def lister(self, model: type[T]) -> Lister[T]:
         resource = model.resource
         listed = self._listed.get(resource.name)

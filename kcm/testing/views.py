@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import TypeVar, cast
 
@@ -64,6 +64,14 @@ class FakeView:
 
     def position(self, model: type[T]) -> int:
         return self._position
+
+    def by_index(self, name: str, value: str) -> Sequence[KubeObject]:
+        kinds = [
+            resource
+            for resource in self.scheme.resources()
+            if self._allowed is None or resource.name in self._allowed
+        ]
+        return [obj for kind in kinds for obj in self.lister(kind.model).by_index(name, value)]
 
     def lister(self, model: type[T]) -> Lister[T]:
         resource = model.resource

@@ -94,7 +94,7 @@ class Graph:
 
     def dependents(self, uid: str) -> list[KubeObject]:
         """Returns all objects that have an owner reference with this uid."""
-        return [obj for lister in self._listers() for obj in lister.by_index(BY_OWNER, uid)]
+        return list(self._find_all(BY_OWNER, uid))
 
     def owner_item(self, reference: OwnerReference, dependent: KubeObject) -> Item | None:
         """Returns the item that a reference names, None for a kind that is unknown or ignored."""
@@ -135,11 +135,17 @@ class Graph:
         return bool(namespaces - {"", dependent.namespace})
 
     def bearers(self, uid: str) -> Iterator[KubeObject]:
-        """Yields the objects with this uid. There is at most one, unless an old object was
+        """Returns the objects with this uid. There is at most one, unless an old object was
         restored.
         """
-        for lister in self._listers():
-            yield from lister.by_index(BY_UID, uid)
+        return self._find_all(BY_UID, uid)
+
+    def _find_all(self, index: str, uid: str) -> Iterator[KubeObject]:
+        """Yields the objects of all served kinds with this index value, of few or of none."""
+        for obj in self._view.by_index(index, uid):
+            name = obj.resource.name
+            if name not in IGNORED and self._view.scheme.versions(name):
+                yield obj
 
     def _find_resource(self, item: Item) -> Resource | None:
         """Returns the resource of an item, None if its kind is no longer served."""
