@@ -17,7 +17,8 @@ def names(objects: object) -> list[str]:
 
 def test_objects_of_an_index_value_are_of_all_kinds_and_those_listed_are_not_the_cached() -> None:
     node = builders.node("n").with_metadata(uid="u")
-    cached, listed = (builders.pod(name, uid="u") for name in ("cached", "listed"))
+    pods = (builders.pod(name).with_metadata(uid="u") for name in ("cached", "listed"))
+    cached, listed = pods
     view = FakeView(node, cached)
     assert sorted(names(view.by_index(BY_UID, "u"))) == ["cached", "n"]
     assert names(view.by_index(BY_UID, "other")) == []
