@@ -42,7 +42,7 @@ class LeasedScheduler(Scheduler):  # type: ignore[misc] # celery has no types
         self._lease: FencedLease | None = None
         self._presence: Presence | None = None
         self._host = ThreadHost()
-        self._has_moved = threading.Event()  # another Redis is the master
+        self.has_moved = threading.Event()  # another Redis is the master
         self._next_look = 0.0
         self._next_sign = 0.0
         self._due: dict[str, float] = {}  # monotonic seconds, by entry
@@ -60,7 +60,7 @@ class LeasedScheduler(Scheduler):  # type: ignore[misc] # celery has no types
         """Sends the ticks that are due if this beat leads, and returns the seconds until the next
         call.
         """
-        if self._has_moved.is_set():
+        if self.has_moved.is_set():
             self._connect_again()
         if not self._check_leading():
             self._due.clear()  # the leader sends the ticks that are due meanwhile
@@ -83,13 +83,13 @@ class LeasedScheduler(Scheduler):  # type: ignore[misc] # celery has no types
     def _follow_master(self, io: RedisIO) -> None:
         def move() -> None:
             LINKS.announce_master(io.links.announced_master())
-            self._has_moved.set()
+            self.has_moved.set()
 
         self._host.run(*failover_loops(io, move))
 
     def _connect_again(self) -> None:
         """Leaves the connection to the former master, which takes messages that nobody reads."""
-        self._has_moved.clear()
+        self.has_moved.clear()
         contain("kcm-beat", self.connection.close)
         for name in ("producer", "connection"):  # Celery makes them anew
             self.__dict__.pop(name, None)

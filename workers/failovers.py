@@ -12,8 +12,7 @@ import structlog
 from celery import bootsteps
 
 from kcm.redisio import Links, sentinel
-from kcm.redisio.announcements import Announcements, parse_announcement
-from kcm.redisio.links import Address
+from kcm.redisio.announcements import Announcements, is_given_up, parse_announcement
 from kcm.settings import Settings
 
 log = structlog.get_logger("kcm.broker")
@@ -75,10 +74,12 @@ class _Listener:
         Celery connects again.
         """
         descriptor = self._announcements.fileno()
-        moved: Address | None = None
+        service, moved = self._announcements.service, None
         try:
             while (announcement := self._announcements.read(0)) is not None:
-                moved = parse_announcement(*announcement, self._announcements.service) or moved
+                moved = parse_announcement(*announcement, service) or moved
+                if is_given_up(*announcement, service):
+                    LINKS.announce_master(None)
         except OSError:
             self._hub.remove_reader(descriptor)
             self._hub.call_later(AGAIN, self.connect)

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import socket
 import threading
 import time
 import weakref
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any, Protocol, Self
 
 import redis
@@ -61,8 +63,12 @@ class Links:
     def announce_master(self, address: Address | None) -> None:
         """Leads new connections to this address for some seconds, and closes all others. None leads
         them to wherever the sentinels say.
+
+        A command that waits for its reply is sent again.
         """
         self._announced = (address, time.monotonic() + ANNOUNCED)
+        for pool in list(self._pools):
+            _shut_down(pool)
         self.drop()
 
     def doubt_announced_master(self) -> None:
@@ -114,3 +120,19 @@ class Links:
             return False
         self._told.add(data_id)
         return True
+
+
+def _shut_down(pool: redis.ConnectionPool) -> None:
+    """Ends the connections of a pool that are in use, as their server would.
+
+    The driver has no way to do so: it closes a connection in the thread that uses it.
+    """
+    with pool._get_pool_lock():  # type: ignore[no-untyped-call] # the driver's gap
+        in_use: Any = pool._get_in_use_connections()  # type: ignore[no-untyped-call] # the driver's gap
+        sockets = [connection._sock for connection in in_use]
+    for each in sockets:
+        if each is not None:
+            with suppress(OSError):  # it was closed meanwhile
+                socket.socket.shutdown(
+                    each, socket.SHUT_RDWR
+                )  # also one with TLS, which has its own

@@ -175,6 +175,10 @@ def cut_host(rig: Rig) -> None:
         send(signal.SIGCONT)
 
 
+def break_nothing(rig: Rig) -> None:
+    """For what writes cost."""
+
+
 FAULTS: Mapping[str, Callable[[Rig], None]] = {
     "planned": plan_failover,
     "paused": pause_and_fail_over,
@@ -229,13 +233,15 @@ class Process:
 class Writer(Process):
     """Creates ConfigMaps, and keeps what was acknowledged."""
 
+    pace = PACE
+
     def __init__(self, settings: Settings, number: int, outcome: Outcome) -> None:
         super().__init__(settings, f"writer-{number}")
         self._number, self._outcome = number, outcome
 
     def run(self, stop: threading.Event) -> None:
         count = 0
-        while not stop.wait(PACE):
+        while not stop.wait(self.pace):
             name, count = f"w{self._number}-{count}", count + 1
             meta = ObjectMeta(name=name, namespace="default")
             try:
@@ -336,10 +342,12 @@ def main(arguments: Sequence[str]) -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--durability", choices=("local", "replicated"), default="local")
     parser.add_argument("--replicas", type=int, default=1, help="KCM_REDIS_REPLICAS")
-    parser.add_argument("--fault", choices=tuple(FAULTS), default="planned")
+    parser.add_argument("--fault", choices=(*FAULTS, "none"), default="planned")
     parser.add_argument("--times", type=int, default=1)
+    parser.add_argument("--pace", type=float, default=PACE, help="seconds between creates")
     parser.add_argument("--seconds", type=float, default=2.0, help="before and after the fault")
     options = parser.parse_args(arguments)
+    Writer.pace = options.pace
     min_replicas = options.replicas if options.durability == "replicated" else 0
     for number in range(options.times):  # a sentinel fails over once in 20 s, so each has new ones
         with (
@@ -351,7 +359,9 @@ def main(arguments: Sequence[str]) -> None:
                 redis_durability=options.durability,
                 redis_replicas=options.replicas,
             )
-            outcome = check(rig, settings, FAULTS[options.fault], options.seconds)
+            outcome = check(
+                rig, settings, FAULTS.get(options.fault, break_nothing), options.seconds
+            )
             print(f"{options.fault} {options.durability} {number + 1}: {outcome}", flush=True)  # noqa: T201 - a command
 
 

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import threading
 from pathlib import Path
 
 from kcm.redisio import RedisIO
 from kcm.settings import Settings
+from kcm.testing.waiting import PATIENCE, until
 from tests.chaos.failovers import Rig, check, plan_failover, running_rig
 from tests.integration.redisio.replicas import running_replicas
 
@@ -40,4 +42,21 @@ def test_a_command_that_failed_is_sent_to_the_server_that_is_the_master_by_then(
         assert connection.read_response() == b"PONG"
         assert connection.port == second.port
         pool.release(connection)
+        io.close()
+
+
+def test_a_command_that_waits_at_the_former_master_is_sent_to_the_new_one(tmp_path: Path) -> None:
+    with running_replicas(tmp_path) as replicas:
+        first, second, _ = replicas.servers
+        second.promote()
+        io = RedisIO(Settings(redis_url="sentinel://127.0.0.1:1/kcm", socket_timeout=300))
+        io.links.announce_master(("127.0.0.1", first.port))
+        replies: list[object] = []
+        thread = threading.Thread(target=lambda: replies.append(io.execute("BLPOP", "list", 0)))
+        thread.start()
+        until(lambda: first.client.info("clients")["blocked_clients"] == 1, "it waits")
+        io.links.announce_master(("127.0.0.1", second.port))
+        second.client.rpush("list", "there")
+        thread.join(PATIENCE)
+        assert replies == [(b"list", b"there")]
         io.close()

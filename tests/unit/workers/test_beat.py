@@ -76,6 +76,18 @@ def test_it_sleeps_until_the_next_is_due_and_no_longer_than_to_the_next_look(
     assert tick(Beat({}))[1] == LOOK_EVERY
 
 
+def test_the_connection_to_a_former_master_is_left(now: list[float]) -> None:
+    beat = Beat({"fast": 1.0})
+    producer, connection = beat.producer, beat.connection
+    tick(beat)
+    assert beat.producer is producer
+    beat.has_moved.set()
+    tick(beat)
+    assert beat.producer is not producer
+    assert beat.connection is not connection
+    assert not beat.has_moved.is_set()
+
+
 def test_passes_that_were_missed_are_not_made_up_for(now: list[float]) -> None:
     beat = Beat({"loop": 1.0})
     beat.tick()
