@@ -46,6 +46,9 @@ class Constant:
             self._bodies[name] = (self._folder / name).read_bytes()
         return self._bodies[name]
 
+    def begin_shutdown(self) -> None:
+        """Does nothing; nobody asks this app."""
+
     def stop_watches(self) -> None:
         """Does nothing; this app has no watches."""
 

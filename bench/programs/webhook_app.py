@@ -46,6 +46,9 @@ class Webhook:
         await send({"type": "http.response.start", "status": 200, "headers": headers})
         await send({"type": "http.response.body", "body": body})
 
+    def begin_shutdown(self) -> None:
+        """Does nothing; nobody asks this app."""
+
     def stop_watches(self) -> None:
         """Does nothing; this app has no watches."""
 

@@ -138,7 +138,7 @@ class ApiServer:
         # What answers.
         tokens, reviewer = self._control.tokens, self._control.reviewer
         metrics_apis = MetricsApis(cacher, StoredMetrics(UsageBoard(store.io), store.clock))
-        pages = Pages(
+        self._pages = pages = Pages(
             self.store,
             cacher,
             metrics,
@@ -218,6 +218,10 @@ class ApiServer:
         for the server's own loops.
         """
         return any(self._in_flight.now.values()) or any(loop.busy for loop in self._loops())
+
+    def begin_shutdown(self) -> None:
+        """Makes /readyz fail from now on."""
+        self._pages.shutting_down.set()
 
     def stop_watches(self) -> None:
         """Stops all watches and other streams. It must be called in the event loop."""

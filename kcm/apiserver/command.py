@@ -5,6 +5,7 @@ Flags have the names of kube-apiserver's flags where it has them.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from functools import reduce
 from pathlib import Path
@@ -13,6 +14,7 @@ from typing import Any
 import click
 
 from kcm import __version__, errors, logs
+from kcm.apimachinery.durations import parse_seconds
 from kcm.apiserver import flags
 from kcm.apiserver.aggregation.options import AggregationFlags, add_aggregation_flags
 from kcm.apiserver.auth.authorizer import parse_modes
@@ -62,6 +64,16 @@ def _add_flag(command: Callable[..., Any], limit: str) -> Callable[..., Any]:
 def take_limits(values: dict[str, Any]) -> Limits:
     """Removes the values of these flags from those of a command, and returns them."""
     return Limits(**{limit: values.pop(limit) for limit in _HELP})
+
+
+def _parse_delay(_: click.Context, parameter: click.Parameter, text: str) -> float:
+    try:
+        seconds = parse_seconds(text)
+    except ValueError as error:
+        raise click.BadParameter(str(error)) from None
+    if not 0 <= seconds < math.inf:
+        raise click.BadParameter(f'must be finite and not negative, not "{text}"')
+    return seconds
 
 
 @click.command()
@@ -165,6 +177,14 @@ def take_limits(values: dict[str, Any]) -> Limits:
     type=flags.EXISTING_FILE,
     help="File of that certificate's key.",
 )
+@click.option(
+    "--shutdown-delay-duration",
+    default="0s",
+    show_default=True,
+    callback=_parse_delay,
+    help="How long the server serves on when it is asked to stop, while /readyz fails, so that "
+    "load balancers send no more requests. A second Ctrl-C ends it.",
+)
 @click.version_option(__version__)
 def command(**values: Any) -> None:
     """Serve the Kubernetes API over the store."""
@@ -198,6 +218,7 @@ def read_options(
     audit_log_path: str,
     tls_cert_file: Path | None,
     tls_private_key_file: Path | None,
+    shutdown_delay_duration: float,
     **other_flags: Any,
 ) -> ServerOptions:
     """Returns what the values of the command's flags say. Raises ConfigurationError."""
@@ -234,6 +255,7 @@ def read_options(
         cluster_authority=cluster_authority,
         local_storage_class=local_storage_class,
         bootstrap_tokens=enable_bootstrap_token_auth,
+        shutdown_delay=shutdown_delay_duration,
         names=names,
         certificate=served,
         audit_policy=audit_policy_file,

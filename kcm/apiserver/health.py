@@ -5,6 +5,7 @@ Source: staging/src/k8s.io/apiserver/pkg/server/healthz, Kubernetes 1.33.
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Mapping, Sequence
 
 from kcm import errors
@@ -19,13 +20,14 @@ Check = Callable[[], str | None]  # what is wrong, or None
 
 
 def health_checks(
-    store: Store, cacher: Cacher, authorizer: Authorizer
+    store: Store, cacher: Cacher, authorizer: Authorizer, shutting_down: threading.Event
 ) -> Mapping[str, Mapping[str, Check]]:
     """Returns the checks of each path by their names. A check returns what is wrong, or None.
 
     The store is checked by /readyz only: a restart of this process would not help against its
-    outage. As upstream, /healthz fails until the server has started: envtest and others take it for
-    the word that requests are served.
+    outage. /readyz fails from `shutting_down` on, while requests are served, so that a load
+    balancer sends no more. As upstream, /healthz fails until the server has started: envtest and
+    others take it for the word that requests are served.
     """
 
     def redis() -> str | None:
@@ -49,8 +51,12 @@ def health_checks(
     def ping() -> str | None:
         return None
 
+    def shutdown() -> str | None:
+        return "process is shutting down" if shutting_down.is_set() else None
+
     started = {"ping": ping, "watch-cache": cache, "roles": roles}
-    return {"healthz": started, "livez": {"ping": ping}, "readyz": {**started, "redis": redis}}
+    ready = {**started, "redis": redis, "shutdown": shutdown}
+    return {"healthz": started, "livez": {"ping": ping}, "readyz": ready}
 
 
 def respond(

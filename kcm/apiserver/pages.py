@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import threading
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import lru_cache
@@ -95,7 +96,8 @@ class Pages:
         self._remote = remote
         self._etags = ETags()
         self._discovery, self._openapi = Discovery(store.scheme), OpenApi(store.scheme)
-        self._checks = health.health_checks(store, cacher, authorizer)
+        self.shutting_down = threading.Event()
+        self._checks = health.health_checks(store, cacher, authorizer, self.shutting_down)
 
     def page(self, request: Request) -> Response:
         """Handles a request for discovery, OpenAPI, health or metrics.

@@ -97,6 +97,7 @@ class ServerOptions:
     admission_config: Path | None = None
     audit_policy: Path | None = None
     audit_log: str = ""  # a path, or - for standard output
+    shutdown_delay: float = 0.0  # seconds that the server serves on when it has to stop
     names: tuple[str, ...] = ()  # further names and addresses for the certificate
     certificate: Certificate | None = None  # to serve with, None for one that is generated
     tokens: TokenFlags = field(default_factory=TokenFlags)
@@ -205,7 +206,13 @@ def _serve(
     beside = ThreadHost(store.clock)
     beside.run(service, bootstrap, *failover_loops(store.io))
     app.cacher.on_changes = host.on_changes
-    server = ApiHttpServer(app, certificate, options.client_ca_file, linger=host.linger)
+    server = ApiHttpServer(
+        app,
+        certificate,
+        options.client_ca_file,
+        linger=host.linger,
+        delay=options.shutdown_delay,
+    )
     host.on_serve(server, url)
     try:
         serve(server, app, listener)

@@ -63,6 +63,9 @@ class App(Protocol):
     limits: Limits
     unauthenticated: UnauthenticatedConnections
 
+    def begin_shutdown(self) -> None:
+        """Says to those who ask that the server is about to stop."""
+
     def stop_watches(self) -> None:
         """Ends the streams, because the server stops."""
 
@@ -83,12 +86,15 @@ class ApiHttpServer(listening.Server):
         authorities: Path | None = None,
         *,
         linger: float = LINGER,
+        delay: float = 0.0,
     ) -> None:
-        """`authorities` is the file of the authorities that sign client certificates, and `linger`
-        the seconds until idle connections are closed when the server stops.
+        """`authorities` is the file of the authorities that sign client certificates. When it has
+        to stop, the server serves on for `delay` seconds, and `linger` seconds after that it closes
+        idle connections.
         """
         self.app = app
         self._linger = linger
+        self._delay = delay
         self._memory = MemoryKeeper()
         self._entrance = Entrance(app.unauthenticated, app.limits.tls_handshake_timeout or None)
         super().__init__(
@@ -115,7 +121,11 @@ class ApiHttpServer(listening.Server):
         return await super().on_tick(counter)
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
-        """Stops the streams, then shuts down as uvicorn does."""
+        """Serves on for the delay, stops the streams, then shuts down as uvicorn does."""
+        self.app.begin_shutdown()
+        over = asyncio.get_running_loop().time() + self._delay
+        while not self.force_exit and (left := over - asyncio.get_running_loop().time()) > 0:
+            await asyncio.sleep(min(left, listening.LOOK_EVERY))
         self.app.stop_watches()
         asyncio.get_running_loop().call_later(self._linger, self._drop_idle)
         await super().shutdown(sockets)

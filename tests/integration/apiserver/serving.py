@@ -47,6 +47,7 @@ class Live:
     client: httpx.Client
     kubeconfig: Path
     settings: Settings
+    server: ApiHttpServer
 
     def as_user(self, token: str, **headers: str) -> httpx.Client:
         """Returns a client with this token, or without one for ''. The caller closes it."""
@@ -92,6 +93,8 @@ def live(
     authorities: Path | None = None,
     limits: Limits | None = None,
     aggregation: AggregationOptions | None = None,
+    *,
+    delay: float = 0.0,
 ) -> Iterator[Live]:
     """Yields a server whose keys in Redis no other test uses."""
     prefix = f"api{next(_PREFIXES)}"
@@ -114,7 +117,7 @@ def live(
             aggregation=aggregation or AggregationOptions(),
         ),
     )
-    server = ApiHttpServer(app, certificate, authorities)
+    server = ApiHttpServer(app, certificate, authorities, delay=delay)
     credentials.write_kubeconfig(folder / "kubeconfig", url, TOKEN, certificate.certificate)
     thread = threading.Thread(target=serve, args=(server, app, listener))
     thread.start()
@@ -126,7 +129,7 @@ def live(
             base_url=url, headers=headers, verify=_context(certificate.certificate), timeout=60
         ) as client:
             _wait_ready(client)
-            yield Live(url, store, app, client, folder / "kubeconfig", settings)
+            yield Live(url, store, app, client, folder / "kubeconfig", settings, server)
     finally:
         server.should_exit = True
         beside.stop()

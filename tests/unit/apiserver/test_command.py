@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import click
 import pytest
 
 from kcm import errors
@@ -66,3 +67,16 @@ def test_an_authority_of_kubelets_needs_no_certificate(tmp_path: Path) -> None:
     options = read(tmp_path, "--kubelet-certificate-authority=FILE")
     assert options.kubelet_authority == tmp_path / "file"
     assert options.kubelet_client is None
+
+
+@pytest.mark.parametrize(("text", "seconds"), [("0s", 0.0), ("1m5s", 65.0)])
+def test_a_server_serves_on_for_as_long_as_upstreams_flag_says(
+    tmp_path: Path, text: str, seconds: float
+) -> None:
+    assert read(tmp_path, f"--shutdown-delay-duration={text}").shutdown_delay == seconds
+
+
+@pytest.mark.parametrize("text", ["-1s", "soon", "5"])
+def test_a_delay_is_a_duration(tmp_path: Path, text: str) -> None:
+    with pytest.raises(click.BadParameter):
+        read(tmp_path, f"--shutdown-delay-duration={text}")
