@@ -39,6 +39,10 @@ _CUT_CODES = {
 # The scripts that store objects, whose writes are promised to clients.
 _PROMISED = frozenset({"store_write", "store_purge"})
 
+# Seconds between closing all connections because a master misses replicas, as each process asks it
+# many times a second.
+_NO_REPLICAS = 5.0
+
 Argument = str | bytes | int | float
 
 
@@ -354,7 +358,9 @@ def translate_errors(links: Links, command: Sequence[Argument] = ()) -> Iterator
         translated = errors.from_redis(text)
         if type(translated) is errors.WritesRefused:
             links.doubt_announced_master()
-            links.drop()  # the name, or the sentinel, may lead to another server by now
+            # The name, or the sentinel, may lead to another server by now. A master that misses
+            # replicas is most likely the master still.
+            links.drop(every=_NO_REPLICAS if "NOREPLICAS" in text else 0.0)
         raise translated from error
     except redis.exceptions.RedisError as error:
         raise errors.KcmError(f"the Redis client failed: {error}") from error

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import socket
 import threading
 import time
@@ -37,6 +38,7 @@ class Links:
         self._pools: weakref.WeakSet[redis.ConnectionPool] = weakref.WeakSet()
         self._others: weakref.WeakSet[OtherLink] = weakref.WeakSet()
         self._epoch = ""
+        self._dropped_at = -math.inf
         self._lock = threading.Lock()
         self._replication: ReplicationWait | None = None
         self._announced: tuple[Address | None, float] = (None, 0.0)  # the master, and until when
@@ -93,11 +95,16 @@ class Links:
         for pool in list(self._pools):
             pool.disconnect(inuse_connections=False)
 
-    def drop(self) -> None:
-        """Closes all connections, those in use once their command has its reply.
+    def drop(self, every: float = 0.0) -> None:
+        """Closes all connections, those in use once their command has its reply. Does nothing if it
+        did so less than `every` seconds ago.
 
         They may lead to a server that is no longer the master.
         """
+        now = time.monotonic()
+        if now - self._dropped_at < every:
+            return
+        self._dropped_at = now
         for pool in list(self._pools):
             pool.update_active_connections_for_reconnect()
         self.drop_idle()

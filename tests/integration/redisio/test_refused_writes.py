@@ -53,3 +53,15 @@ def test_a_link_to_a_demoted_server_is_not_used_again(io: RedisIO) -> None:
     with demoted(io), pytest.raises(errors.WritesRefused):
         store.create(pod("meanwhile"))
     assert io.driver.client_id() != link
+
+
+def test_links_to_a_master_without_replicas_are_closed_now_and_then(io: RedisIO) -> None:
+    store = Store(io)
+    store.create(pod("before"))
+    links = set()
+    with without_replicas(io):
+        for _ in range(5):
+            with pytest.raises(errors.WritesRefused):
+                store.create(pod("meanwhile"))
+            links.add(io.driver.client_id())
+    assert len(links) == 1
