@@ -38,6 +38,7 @@ def configuration(settings: Settings, controllers: Sequence[Controller]) -> dict
         # Redis may be unavailable for long, so workers never give up.
         "broker_connection_max_retries": None,
         "broker_channel_error_retry": True,
+        "worker_consumer": "workers.consumer:EagerConsumer",
         "result_backend": None,
         "task_ignore_result": True,
         "task_serializer": "json",
