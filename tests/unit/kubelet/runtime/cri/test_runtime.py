@@ -173,13 +173,20 @@ def test_a_container_is_made_with_the_whole_configuration_of_its_sandbox(tmp_pat
     assert (tmp_path / "logs" / "main").is_dir()
     annotations = dict(requests[0].config.annotations)
     status = {"id": "c1", "annotations": annotations, "metadata": {"name": "main"}}
-    answers = {"ContainerStatus": give(status=status), "UpdateContainerResources": give()}
+    updates: list[Any] = []
+    answers: dict[str, Answer] = {
+        "ContainerStatus": give(status=status),
+        "UpdateContainerResources": lambda request, _: updates.append(request.linux),
+    }
     with serve(tmp_path, answers) as channel:
         runtime = runtime_at(channel)
         assert runtime.container_status("c1").config.resources == wanted
         more = cri.Resources(memory_bytes=7)
         runtime.update_container_resources("c1", more)
         assert runtime.container_status("c1").config.resources == more
+        runtime.update_container_resources("c1", cri.Resources(cpu_quota=3000))
+    sent = [(each.cpu_quota, each.memory_limit_in_bytes) for each in updates]
+    assert sent == [(-1, 7), (3000, -1)]  # a limit that is taken away is -1, 0 would leave it
 
 
 def test_the_group_of_a_pod_goes_with_its_last_sandbox(tmp_path: Path) -> None:
