@@ -122,6 +122,13 @@ def encoded(obj: KubeObject) -> bytes:
     return json.dumps(codec.to_dict(obj)).encode()
 
 
+def describe_cpu(seconds: Mapping[str, float], count: int) -> str:
+    """Returns the CPU of each title for one of `count` operations, in words."""
+    each = {title: used * 1e6 / count for title, used in seconds.items() if used > 0}
+    parts = ", ".join(f"{title} {us:,.0f}" for title, us in each.items())
+    return f"{sum(each.values()):,.0f} us of CPU each: {parts}"
+
+
 def difference(before: Mapping[str, float], after: Mapping[str, float]) -> dict[str, float]:
     """Returns the CPU seconds that each title used between two calls of `cpu`."""
     return {title: seconds - before.get(title, 0.0) for title, seconds in after.items()}

@@ -19,6 +19,7 @@ from bench.rest.system import (
     PODS,
     REPLICA_SETS,
     RestSystem,
+    describe_cpu,
     difference,
     encoded,
     rest_system,
@@ -118,10 +119,12 @@ def _replacement_row(system: RestSystem, sets: Watch, pods: Watch) -> Row:
     system.settle()
     raw_store, data = RawStore(system.bench.io), stored_pods(system.bench.store)[0]
     ours, raw = [], []
+    before = system.cpu()
     for name in list(pods.objects)[:deletions]:
         ours.append(replace(system, pods, name) * 1e3)
         raw.append(raw_store.round_trip(data) * 1e3)
         time.sleep(SPACING)
+    used = difference(before, system.cpu())
     raw_store.clear(1)
     cascade(system, pods, REPLICA_SETS, "web")
     return Row(
@@ -133,6 +136,7 @@ def _replacement_row(system: RestSystem, sets: Watch, pods: Watch) -> Row:
         baseline_what="ms, one SET+XADD script",
         bound=50,
         target="50 ms p50",
+        note=describe_cpu(used, deletions),
     )
 
 

@@ -8,7 +8,14 @@ from collections.abc import Callable, Iterator, Sequence
 from bench.harness import Bench, progress
 from bench.objects import web_pod
 from bench.rest.client import CONNECTIONS
-from bench.rest.system import PODS, RestSystem, difference, encoded, rest_system
+from bench.rest.system import (
+    PODS,
+    RestSystem,
+    describe_cpu,
+    difference,
+    encoded,
+    rest_system,
+)
 from bench.rest.watch import Watch
 from bench.table import Row, Sample
 
@@ -43,6 +50,7 @@ class _Writes:
         self._cpu: list[float] = []
         self._raw_cpu: list[float] = []
         self._parts: dict[str, float] = {}
+        self._of_verb: dict[str, dict[str, float]] = {}  # CPU seconds by title, in the last round
 
     def rows(self) -> Iterator[Row]:
         rounds, count = self._system.bench.sizes.rest_rounds, self._count
@@ -59,15 +67,17 @@ class _Writes:
         self._write("status", names, _all_run)
         answer = json.dumps(self._pods.objects[names[0]]).encode()
         self._write("delete", names, lambda pods: not pods.objects)
-        self._system.settle()
         self._parts = difference(before, self._system.cpu())
         self._cpu.append(self._per_write(sum(self._parts.values())))
         self._constants(answer)
 
     def _write(self, verb: str, names: Sequence[str], goal: Callable[[Watch], bool]) -> None:
+        before = self._system.cpu()
         seconds = self._system.client.ask_all([self._request(verb, name) for name in names])
         self._ours[verb].append(len(names) / seconds)
         self._pods.wait(goal, f"{len(names)} {_WHAT[verb]} on the watch")
+        self._system.settle()
+        self._of_verb[verb] = difference(before, self._system.cpu())
 
     def _request(self, verb: str, name: str) -> bytes:
         if verb == "create":
@@ -100,6 +110,7 @@ class _Writes:
             bound=_SHARE * baseline.median,
             target=f"{_SHARE} of the constant's rate",
             higher_is_better=True,
+            note=describe_cpu(self._of_verb[verb], self._count),
         )
 
     def _cpu_row(self) -> Row:
