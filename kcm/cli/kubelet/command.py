@@ -21,6 +21,7 @@ from kcm.cli.kubelet.joining import CertificateFlags
 from kcm.interpreter import end_quickly
 from kcm.kubelet.assembly.process import KubeletProcess
 from kcm.kubelet.assembly.root_dir import lock_root_dir
+from kcm.kubelet.assembly.runtime import check_runtime
 from kcm.kubelet.eviction.thresholds import DEFAULT_HARD
 from kcm.kubelet.flags import FLAGS_VARIABLE, parse_flags
 from kcm.kubelet.options import SIMULATED, KubeletOptions
@@ -273,6 +274,7 @@ def kubelet(
     # Invalid flags are reported here, before a worker starts and reports them in its own way.
     options = parse_flags(flags)
     lock_root_dir(options.root_dir).close()
+    check_runtime(options)
     end_quickly()
     if celery and remote is None:
         _become_worker(flags, concurrency)

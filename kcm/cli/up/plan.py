@@ -177,8 +177,17 @@ def with_nodes(
 def with_real_node(options: UpOptions, *, endpoint: str, short_times: bool) -> UpOptions:
     """Returns the options with this machine as a node, named after the machine.
 
-    `endpoint` is that of the container runtime, "" for processes.
+    `endpoint` is that of the container runtime, "" for processes. Raises ConfigurationError if
+    nothing can be there.
     """
+    socket_path = Path(endpoint.removeprefix("unix://"))
+    if endpoint and not socket_path.is_socket():
+        raise errors.ConfigurationError(
+            f"--runtime cri: there is no socket {socket_path}; is the container runtime installed "
+            f"and running? ({ENDPOINT_FLAG})"
+        )
+    if endpoint and os.geteuid() != 0:
+        raise errors.ConfigurationError("--runtime cri: only root can run containers")
     flags = (DEMO_NODE_FLAGS[0],) if short_times else ()
     node = RealNode(machine_name(socket.gethostname()), flags, endpoint=endpoint)
     return replace(options, real_node=node)

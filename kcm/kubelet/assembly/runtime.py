@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from dataclasses import dataclass
+from types import ModuleType
 
 from kcm.errors import ConfigurationError
 from kcm.helpers.backoff import Backoff, BackoffPolicy
@@ -125,18 +126,29 @@ def _build_runtime_manager(
     )
 
 
+def check_runtime(options: KubeletOptions) -> None:
+    """Raises ConfigurationError if the container runtime at an endpoint does not answer."""
+    if options.container_runtime == CRI:
+        _load_cri().connect(options.container_runtime_endpoint).close()
+
+
 def load_cri_services(options: KubeletOptions, *_: object, **__: object) -> RuntimeServices:
     """Returns the container runtime at an endpoint. Raises ConfigurationError."""
+    services: RuntimeServices = _load_cri().new_cri_services(options)
+    return services
+
+
+def _load_cri() -> ModuleType:
     try:
         # Other kubelets need neither grpcio nor the time that it takes to import.
-        from kcm.kubelet.runtime.cri.services import new_cri_services  # noqa: PLC0415
+        from kcm.kubelet.runtime.cri import services  # noqa: PLC0415
     except ModuleNotFoundError as error:
         if error.name != "grpc":
             raise
         raise ConfigurationError(
             "--container-runtime cri needs grpcio: pip install 'kcm[cri]'"
         ) from error
-    return new_cri_services(options)
+    return services
 
 
 def build_container_upkeep(

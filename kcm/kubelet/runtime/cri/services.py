@@ -65,6 +65,8 @@ def connect(endpoint: str) -> RuntimeChannel:
         raise ConfigurationError(
             f"{flag}: there is no socket {path}; is the container runtime installed and running?"
         )
+    if os.geteuid() != 0:
+        raise ConfigurationError(f"{flag}: only root can run containers")
     channel = RuntimeChannel(endpoint)
     try:
         channel.call("Version", 10.0)

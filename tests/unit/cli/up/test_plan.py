@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import socket
 from dataclasses import replace
 from pathlib import Path
 
@@ -200,3 +201,21 @@ def test_nodes_wait_for_the_cloud_only_if_it_initializes_them(
     options = with_nodes(UpOptions(), 7, None, short_times=False).with_manager_flags(flags)
     nodes = process_specs(options, settings(tmp_path))[-1]
     assert list(nodes.command)[-2:] == ["nodes", "--count=7"]
+
+
+def test_a_container_runtime_that_is_not_there_is_a_sentence() -> None:
+    with pytest.raises(errors.ConfigurationError, match="there is no socket /no/such"):
+        with_real_node(UpOptions(), endpoint="unix:///no/such.sock", short_times=False)
+
+
+def test_a_node_of_containers_has_no_taint(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("os.geteuid", lambda: 0)
+    path = tmp_path / "s"
+    with socket.socket(socket.AF_UNIX) as server:
+        server.bind(str(path))
+        node = with_real_node(UpOptions(), endpoint=f"unix://{path}", short_times=False).real_node
+    assert node is not None
+    arguments = node.arguments(Settings(state_dir=tmp_path))
+    assert f"--container-runtime-endpoint=unix://{path}" in arguments
+    assert "--node-labels=kcm.dev/containers=true" in arguments
+    assert not any(argument.startswith("--register-with-taints") for argument in arguments)
