@@ -9,6 +9,7 @@ import pytest
 
 from tests.containers import images
 from tests.containers.cluster import Cluster, Json, build_pod, is_ready, shell, status_of
+from tests.containers.machine import ADDRESS
 
 WAIT = "while true; do sleep 1; done"
 PODS: list[Json] = []
@@ -68,7 +69,9 @@ define(
     "seen",
     shell(
         "echo $SKY $IP $NODE; cat /config/sky /keys/door /info/name; echo; hostname; pwd; "
-        "stat -Lc %a /keys/door; touch /config/x 2>/dev/null || echo unwritable",
+        "stat -Lc %a /keys/door; touch /config/x 2>/dev/null || echo unwritable; "
+        "echo $KUBERNETES_SERVICE_HOST; "
+        "nc -w 5 $KUBERNETES_SERVICE_HOST $KUBERNETES_SERVICE_PORT </dev/null && echo reached",
         env=[
             variable("SKY", configMapKeyRef={"name": "colours", "key": "sky"}),
             variable("IP", fieldRef={"fieldPath": "status.podIP"}),
@@ -101,6 +104,8 @@ def test_programs_see_what_the_pod_says(cluster: Cluster) -> None:
         "/tmp",
         "440",
         "unwritable",
+        ADDRESS,
+        "reached",
     ]
 
 
