@@ -2,15 +2,31 @@
 
 from __future__ import annotations
 
+import shutil
+import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
+from pathlib import Path
 
 import pytest
 
 from kcm import errors
 from kcm.redisio import RedisIO
+from kcm.redisio.embedded import EmbeddedServer
 from kcm.store import Store
+from tests.conftest import server_binary
 from tests.new_objects import pod
+
+
+@pytest.fixture(scope="module")
+def redis_server() -> Iterator[EmbeddedServer]:
+    """Gives a server of its own: one that was a replica is never quite as it was."""
+    folder = Path(tempfile.mkdtemp(prefix="kcm-"))
+    server = EmbeddedServer(folder, binary=server_binary())
+    server.start()
+    yield server
+    server.stop()
+    shutil.rmtree(folder)
 
 
 @contextmanager
