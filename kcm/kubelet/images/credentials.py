@@ -36,7 +36,7 @@ def find_credentials(pod: Pod, image: str, lookups: Lookups) -> list[Credentials
     for name, entry in _list_entries(pod, lookups):
         pattern = _strip(name)
         if _matches(pattern, registry):
-            matching.append((len(pattern), _convert(entry, name)))
+            matching.append((len(pattern), _convert(entry)))
     return [credentials for _, credentials in sorted(matching, key=lambda pair: -pair[0])]
 
 
@@ -83,7 +83,7 @@ def _matches(pattern: str, image: str) -> bool:
     return all(fnmatchcase(label, glob) for glob, label in zip(labels, wanted, strict=True))
 
 
-def _convert(entry: Mapping[str, Any], server: str) -> Credentials:
+def _convert(entry: Mapping[str, Any]) -> Credentials:
     username, password = str(entry.get("username") or ""), str(entry.get("password") or "")
     if auth := entry.get("auth"):
         try:
@@ -91,4 +91,4 @@ def _convert(entry: Mapping[str, Any], server: str) -> Credentials:
             username, _, password = both.partition(":")
         except (binascii.Error, UnicodeDecodeError):
             pass  # what is in the other two fields is used
-    return Credentials(username, password, server, str(entry.get("identitytoken") or ""))
+    return Credentials(username, password, str(entry.get("identitytoken") or ""))

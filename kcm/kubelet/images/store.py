@@ -38,7 +38,6 @@ class Credentials:
 
     username: str = ""
     password: str = ""
-    server_address: str = ""
     identity_token: str = ""
     registry_token: str = ""
 
