@@ -13,9 +13,9 @@ from __future__ import annotations
 
 import asyncio
 import socket
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from concurrent.futures import Executor
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 
 from kcm import errors
@@ -122,11 +122,11 @@ class PortChannels:
         reader, writer = await _open(connection)
         self._writers[number].set_result(writer)
         try:
-            while piece := await reader.read(_CHUNK):
-                await self._send(2 * number, piece)
+            with _telling_fault(connection):
+                while piece := await reader.read(_CHUNK):
+                    await self._send(2 * number, piece)
         finally:
             writer.close()
-        _raise_fault(connection)
 
     async def _send(self, channel: int, data: bytes) -> None:
         await self._channel.send(bytes((channel,)) + data)
@@ -136,10 +136,20 @@ async def _open(connection: PortConnection) -> tuple[asyncio.StreamReader, async
     return await asyncio.open_connection(sock=socket.socket(fileno=connection.descriptor))
 
 
-def _raise_fault(connection: PortConnection) -> None:
-    """Raises ContainerRuntimeError if the runtime has ended a connection that is at its end."""
+@contextmanager
+def _telling_fault(connection: PortConnection) -> Iterator[None]:
+    """Raises ContainerRuntimeError at the end if the runtime has ended the connection, in place of
+    an error of the socket that comes of it.
+    """
+    failure: OSError | None = None
+    try:
+        yield
+    except OSError as error:
+        failure = error
     if fault := connection.find_fault():
-        raise errors.ContainerRuntimeError(fault)
+        raise errors.ContainerRuntimeError(fault) from failure
+    if failure is not None:
+        raise failure
 
 
 SUBPROTOCOLS = ("SPDY/3.1+portforward.k8s.io",)
@@ -280,10 +290,10 @@ class PortForwarding:
             with self._admit():
                 loop = asyncio.get_running_loop()
                 connection = await loop.run_in_executor(self._pool, self._connect, forward.port)
-                reader = await self._connect_to(forward, connection)
-                while data := await reader.read(_CHUNK):
-                    await self._channel.send(self._session.data(forward.data, data))
-                _raise_fault(connection)
+                with _telling_fault(connection):
+                    reader = await self._connect_to(forward, connection)
+                    while data := await reader.read(_CHUNK):
+                        await self._channel.send(self._session.data(forward.data, data))
         except (OSError, errors.ContainerRuntimeError, errors.ApiError) as error:
             why = getattr(error, "message", "") or str(error)
             fault = f"error forwarding port {forward.port}: {why}".encode()

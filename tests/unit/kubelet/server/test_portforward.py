@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import gc
+import socket
 from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, nullcontext
@@ -188,3 +189,32 @@ def test_more_connections_than_a_pod_may_have_are_told_on_their_error_streams() 
         "error forwarding port 80: pod shop/pod has 128 forwarded connections open, which is as "
         "many as it may: close some"
     )
+
+
+def end_at_once(port: int) -> PortConnection:
+    """Returns a connection that the runtime has ended, since nothing listens on the port."""
+    ours, theirs = socket.socketpair()
+    theirs.close()
+    return PortConnection(ours.detach(), lambda: "connection refused")
+
+
+@pytest.mark.parametrize("early", [b"", b"GET / HTTP/1.1\r\n"])
+def test_why_the_runtime_has_ended_a_connection_is_told(early: bytes) -> None:
+    client = Client()
+    asked = {"port": "80", "requestid": "0"}
+
+    async def run() -> Channel:
+        channel = Channel(
+            [
+                client.open_frame(1, asked | {"streamtype": "error"}),
+                client.open_frame(3, asked | {"streamtype": "data"}),
+                *([SpdySession().data(3, early)] if early else []),
+            ],
+            asyncio.Event(),
+        )
+        with ThreadPoolExecutor(1) as pool:
+            await PortForwarding(channel, end_at_once, pool, admit=nullcontext).run()
+        return channel
+
+    sent = asyncio.run(run()).sent
+    assert sent[-1][8:] == b"error forwarding port 80: connection refused"
