@@ -73,7 +73,10 @@ def _remove_opened(folder: str) -> None:
 
 
 def remove_logs(path: str) -> None:
-    """Removes a log file, the files rotated from it, and its folder if that is then empty."""
+    """Removes a log file and the files rotated from it.
+
+    Their folder stays, since the next container of the name may be about to write there.
+    """
     if not path:
         return
     log = Path(path)
@@ -81,12 +84,12 @@ def remove_logs(path: str) -> None:
         for file in [*log.parent.iterdir()]:
             if file.name == log.name or file.name.startswith(f"{log.name}.2"):
                 file.unlink(missing_ok=True)
-    remove_empty(log.parent)
 
 
 def remove_empty(folder: Path) -> None:
-    """Removes a folder if it is empty, and does nothing otherwise."""
-    try:
+    """Removes the empty folders in a folder, and then itself if nothing is left in it."""
+    with suppress(OSError):  # something is in it, or it is not there
+        for below in [*folder.iterdir()]:
+            with suppress(OSError):
+                below.rmdir()
         folder.rmdir()
-    except OSError:
-        return  # not empty, or not there

@@ -75,6 +75,18 @@ def test_a_created_container_waits_to_be_started(real: RealRuntime) -> None:
         real.runtime.start_container(container)
 
 
+def test_a_container_starts_although_its_forerunner_is_removed_meanwhile(
+    real: RealRuntime,
+) -> None:
+    """Both have the same folder for their logs."""
+    before = real.shell("true")
+    real.wait_for_end(before)
+    after = real.create("true", log_path="main/1.log")
+    real.runtime.remove_container(before)
+    real.runtime.start_container(after)
+    assert real.wait_for_end(after).exit_code == 0
+
+
 def test_a_container_ends_if_the_system_has_no_process_for_it(
     real: RealRuntime, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -249,16 +249,18 @@ class Sandboxes:
             self._addresses.release(sandbox.record.ip, sandbox.folder)
 
     def remove(self, sandbox_id: str) -> None:
-        """Removes the sandbox's folder, its empty log folder, and its control group.
+        """Removes the sandbox's folder, the empty folders of its pod's logs, and its control group.
 
-        The control group stays while another sandbox of the same pod uses it.
+        What another sandbox of the same pod uses stays.
         """
         with self._lock:
             sandbox = self._held.pop(sandbox_id, None)
             if sandbox is None:
                 return
-            groups = {other.record.cgroup for other in self._held.values()}
-        if sandbox.record.cgroup not in groups:
+            others = [other.record for other in self._held.values()]
+        if sandbox.record.cgroup not in {other.cgroup for other in others}:
             self._cgroups.remove(sandbox.record.cgroup)
         remove_tree(sandbox.folder)
-        remove_empty(Path(sandbox.record.config.log_directory or "."))
+        logs = sandbox.record.config.log_directory
+        if logs and logs not in {other.config.log_directory for other in others}:
+            remove_empty(Path(logs))

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from kcm.kubelet.files.folders import remove_logs, remove_tree
+from kcm.kubelet.files.folders import remove_empty, remove_logs, remove_tree
 
 
 def fill(folder: Path, files: int = 20) -> Path:
@@ -78,7 +78,19 @@ def test_a_logs_rotated_files_go_with_it_and_its_neighbours_stay(tmp_path: Path)
     remove_logs(str(tmp_path / "logs" / "main" / "0.log"))
     assert [file.name for file in (tmp_path / "logs" / "main").iterdir()] == ["1.log"]
     remove_logs(str(tmp_path / "logs" / "main" / "1.log"))
-    assert not (tmp_path / "logs" / "main").exists()
+    assert not [*(tmp_path / "logs" / "main").iterdir()]  # it stays for the next container
+
+
+def test_folders_with_nothing_but_empty_ones_are_removed(tmp_path: Path) -> None:
+    for name in ("main", "side"):
+        (tmp_path / "logs" / name).mkdir(parents=True)
+    (tmp_path / "logs" / "side" / "0.log").touch()
+    remove_empty(tmp_path / "logs")
+    assert [path.name for path in (tmp_path / "logs").iterdir()] == ["side"]
+    (tmp_path / "logs" / "side" / "0.log").unlink()
+    remove_empty(tmp_path / "logs")
+    assert not (tmp_path / "logs").exists()
+    remove_empty(tmp_path / "logs")
 
 
 def test_folders_are_removed_however_deep_they_are(tmp_path: Path) -> None:
