@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import zip_longest
 from typing import Any, Literal, cast, get_args
 
 import structlog
@@ -64,7 +63,7 @@ class WatchReader:
     def __init__(self, io: RedisIO) -> None:
         self._io = io
         self._floors = _Floors()
-        self._kinds: dict[tuple[Resource, ...], _Kinds] = {}  # of the latest reads
+        self._kinds: dict[tuple[str, ...], _Kinds] = {}  # by the names of those read together
         # Resources whose last read ended before their newest write: the resourceVersions of the
         # end of the read and of that write. `_reported` has those that were reported as lost.
         self._ends: Mapping[Resource, tuple[int, int]] = {}
@@ -103,7 +102,8 @@ class WatchReader:
         return {resource: at for resource, at in positions.items() if resource not in wrong}
 
     def _read(self, positions: Mapping[Resource, int], block_ms: int) -> Changes:
-        kinds = self._find_kinds(tuple(positions))
+        resources = tuple(positions)
+        kinds = self._find_kinds(tuple(resource.name for resource in resources))
         ids = [f"{position}-0" for position in positions.values()]
         block = ("BLOCK", block_ms) if block_ms else ()
         # The checks follow the blocking read in one round trip, so they see the state after it.
@@ -121,19 +121,19 @@ class WatchReader:
         floors = self._floors
         if floors.when != trimmed:  # otherwise nothing was trimmed since
             floors = self._floors = self._read_floors()
-        streams = {kinds.of_log[name.decode()]: entries for name, entries in _streams(read)}
+        streams = {resources[kinds.places[name]]: entries for name, entries in _streams(read)}
         changes = _assemble(positions, streams, floors, start)
-        newest = kinds.parse_newest(written)
+        newest = dict(zip(resources, kinds.parse_newest(written), strict=True))
         gone = changes.gone | self._lost_logs(changes.positions, newest)
         return replace(changes, gone=gone, newest=newest)
 
-    def _find_kinds(self, resources: tuple[Resource, ...]) -> _Kinds:
+    def _find_kinds(self, names: tuple[str, ...]) -> _Kinds:
         """Returns what is kept of a read of these kinds; most readers read the same ones again."""
-        kinds = self._kinds.get(resources)
+        kinds = self._kinds.get(names)
         if kinds is None:
             if len(self._kinds) >= _MOST_SETS:
                 self._kinds.clear()
-            kinds = self._kinds[resources] = _Kinds(resources, self._io.keys)
+            kinds = self._kinds[names] = _Kinds(names, self._io.keys)
         return kinds
 
     def _lost_logs(
@@ -162,29 +162,26 @@ class WatchReader:
 
 class _Kinds:
     """Some kinds that are read together, and the last writes to them. There are some sixty, of
-    which a read finds one or two changed, so only these are looked at.
+    which a read finds one or two changed, so only these are looked at. Only their names are kept,
+    so that a kind that is gone leaves nothing.
     """
 
-    def __init__(self, resources: tuple[Resource, ...], keys: Keys) -> None:
-        self._resources = resources
-        self.names = [resource.name for resource in resources]
-        self.logs = [keys.watch(name) for name in self.names]
-        self.of_log = dict(zip(self.logs, resources, strict=True))
+    def __init__(self, names: Sequence[str], keys: Keys) -> None:
+        self.names = names
+        self.logs = [keys.watch(name) for name in names]
+        self.places = {log.encode(): place for place, log in enumerate(self.logs)}
         # What Redis said last, and what that means.
-        self._last: tuple[Sequence[bytes | None], Mapping[Resource, int]] = ((), {})
+        self._written: Sequence[bytes | None] = [None] * len(names)
+        self._newest = [0] * len(names)
 
-    def parse_newest(self, written: Sequence[bytes | None]) -> Mapping[Resource, int]:
+    def parse_newest(self, written: Sequence[bytes | None]) -> Sequence[int]:
         """Returns the resourceVersions of the last writes, 0 for none or one that is not valid."""
-        last, newest = self._last
-        if written != last:
-            changed = {
-                resource: parse_version(text)
-                for resource, text, before in zip_longest(self._resources, written, last)
-                if text != before or resource not in newest
-            }
-            newest = {**newest, **changed}
-            self._last = written, newest
-        return newest
+        if written != self._written:
+            for place, (text, before) in enumerate(zip(written, self._written, strict=True)):
+                if text != before:
+                    self._newest[place] = parse_version(text)
+            self._written = written
+        return self._newest
 
 
 @dataclass(frozen=True)
