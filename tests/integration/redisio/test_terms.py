@@ -138,6 +138,16 @@ def test_a_page_of_another_epoch_is_in_no_list(replicas: Replicas, client: Clien
         list(client.store.list_all(PODS).objects)
 
 
+def test_a_list_that_begins_is_read_again_in_the_new_epoch(
+    replicas: Replicas, client: Client
+) -> None:
+    second = replicas.servers[1]
+    replicas.fail_over(second)
+    client.lead()
+    Client(replicas, "other").create("new")
+    assert {one.name for one in client.store.list(PODS).items} == {"first", "new"}
+
+
 def connect_piped(replicas: Replicas) -> PipelinedIO:
     return PipelinedIO(
         Settings(redis_url=f"unix://{replicas.link}", state_dir=replicas.folder), name="piped"
