@@ -25,7 +25,7 @@ from kcm.kubelet.cri import (
     SandboxState,
 )
 from kcm.kubelet.runtime.process import held, processes
-from kcm.kubelet.runtime.process.cgroups import NONE
+from kcm.kubelet.runtime.process.cgroups import NONE, remove_tree
 from kcm.testing.waiting import until
 from tests.integration.kubelet.runtimes import MOST_OF_A_SUPERVISOR, RealRuntime, is_alive, memory
 
@@ -234,6 +234,12 @@ def _groups_with(pid: int) -> set[Path]:
     return groups
 
 
+def _pids_groups_of(container: str, real: RealRuntime) -> list[Path]:
+    """Returns the control group of the container in the hierarchy that limits processes."""
+    groups = _groups_with(real.status(container).pid) - _groups_with(os.getpid())
+    return [group for group in groups if (group / "pids.max").exists()]
+
+
 def test_no_trace_is_left_of_what_is_removed(real: RealRuntime) -> None:
     outside = real.root / "outside"
     outside.mkdir()
@@ -343,6 +349,25 @@ class TestLimits:
         real.runtime.stop_container(container, 0)
         assert real.wait_for_end(container).state is RuntimeContainerState.EXITED
         assert not processes.with_variable("KCM_CONTAINER_ID", container)
+
+    def test_a_pods_limit_holds_in_groups_that_are_made_again(self, tmp_path: Path) -> None:
+        with closing(RealRuntime(tmp_path / "switched-off", pod_max_pids=100)) as real:
+            (group,) = _pids_groups_of(real.start("sleep", "1000"), real)
+            real.runtime.stop_container(real.runtime.list_containers()[0].id, 0)
+            remove_tree(group.parent)  # as with the machine's end
+            (again,) = _pids_groups_of(real.start("sleep", "1000", log_path="main/1.log"), real)
+            assert again.parent == group.parent
+            assert (again.parent / "pids.max").read_text().strip() == "100"
+
+    def test_the_group_of_a_pod_ends_with_its_last_ready_sandbox(self, real: RealRuntime) -> None:
+        (group,) = _pids_groups_of(real.start("sleep", "1000"), real)
+        first, real.sandbox = real.sandbox, real.run_sandbox(uid=real.config.uid)
+        real.runtime.stop_pod_sandbox(first)
+        real.runtime.remove_pod_sandbox(first)
+        assert group.parent.exists()
+        real.start("true")
+        real.runtime.stop_pod_sandbox(real.sandbox)
+        assert not group.parents[1].exists(), "nothing of this kubelet is left"
 
     def test_pods_beside_a_fork_bomb_live_on(self, tmp_path: Path) -> None:
         with closing(RealRuntime(tmp_path / "bounded", pod_max_pids=100)) as real:

@@ -57,7 +57,7 @@ class HeldContainer:
         self.record = record
         self.view = view
         self._children = children
-        self._groups = [str(group) for group in groups]
+        self.groups = [str(group) for group in groups]
         self._supervisor = 0  # the supervisor's pid, while it is a child of this process
         self._seen: tuple[int, StatusRecord] | None = None  # the file's mtime and its content
         self._lock = threading.Lock()
@@ -200,7 +200,7 @@ class HeldContainer:
         They are the processes in the container's control groups, orphans of the kubelet, and
         processes that have the container's id in their environment.
         """
-        processes.forbid_forks(self._groups)
+        processes.forbid_forks(self.groups)
         deadline = time.monotonic() + _SWEEP
         while left_over := self._find_left_over():
             for pid in left_over:
@@ -211,7 +211,7 @@ class HeldContainer:
             time.sleep(0.01)
 
     def _find_left_over(self) -> set[int]:
-        known = (*processes.members(self._groups), *self._children.orphans())
+        known = (*processes.members(self.groups), *self._children.orphans())
         return {*known, *processes.with_variable(MARK, self.id)}
 
     def set_resources(self, resources: Resources) -> None:

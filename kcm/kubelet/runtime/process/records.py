@@ -187,6 +187,8 @@ class Sandboxes:
         self._addresses = Addresses(options.addresses)
         self._own_addresses = options.own_addresses and available()
         self._lock = threading.Lock()
+        # A group must not be removed while a new sandbox of its pod is made.
+        self._groups_lock = threading.Lock()
         self._held: dict[str, HeldSandbox] = {}
         self._read_existing()
 
@@ -200,7 +202,7 @@ class Sandboxes:
 
     def run(self, config: SandboxConfig) -> str:
         """Creates a sandbox; returns its id. Raises HostPortTaken and ContainerRuntimeError."""
-        with self._lock:
+        with self._groups_lock, self._lock:
             self._check_ports(config)
             folder = self._folder / uuid.uuid4().hex
             folder.mkdir(mode=0o711)
@@ -227,10 +229,19 @@ class Sandboxes:
         ip = self._addresses.take(folder) if own else self._options.host_ip
         parent = config.cgroup_parent.strip("/")
         cgroup = f"{parent}/pod{config.uid}".lstrip("/")
-        pids = config.resources.pids or self._options.pod_max_pids
-        self._cgroups.make(cgroup, replace(config.resources, pids=pids))
         created_at = self._clock.now().astimezone(UTC)
-        return SandboxRecord(config, created_at, ip, cgroup)
+        record = SandboxRecord(config, created_at, ip, cgroup)
+        self.make_group(record)
+        return record
+
+    def make_group(self, record: SandboxRecord) -> None:
+        """Makes the control group of a sandbox's pod, with its limits. Raises OSError.
+
+        The group of an older sandbox may be gone: no group survives the machine's restart.
+        """
+        resources = record.config.resources
+        pids = resources.pids or self._options.pod_max_pids
+        self._cgroups.make(record.cgroup, replace(resources, pids=pids))
 
     def find(self, sandbox_id: str) -> HeldSandbox | None:
         with self._lock:
@@ -242,14 +253,19 @@ class Sandboxes:
         return [sandbox.to_sandbox() for sandbox in held]
 
     def stop(self, sandbox_id: str) -> None:
-        """Stops a sandbox whose containers have exited: frees its address and host ports."""
+        """Stops a sandbox whose containers have exited.
+
+        Frees its address and host ports, and removes its pod's control group unless another sandbox
+        of the pod is ready.
+        """
         sandbox = self.find(sandbox_id)
         if sandbox is not None and not sandbox.stopped:
             (sandbox.folder / _STOPPED).touch()
             self._addresses.release(sandbox.record.ip, sandbox.folder)
+            self._remove_group(sandbox.record.cgroup)
 
     def remove(self, sandbox_id: str) -> None:
-        """Removes the sandbox's folder, the empty folders of its pod's logs, and its control group.
+        """Removes a stopped sandbox: its folder, and the empty folders of its pod's logs.
 
         What another sandbox of the same pod uses stays.
         """
@@ -258,9 +274,16 @@ class Sandboxes:
             if sandbox is None:
                 return
             others = [other.record for other in self._held.values()]
-        if sandbox.record.cgroup not in {other.cgroup for other in others}:
-            self._cgroups.remove(sandbox.record.cgroup)
+        self._remove_group(sandbox.record.cgroup)  # a kubelet may have died before it could
         remove_tree(sandbox.folder)
         logs = sandbox.record.config.log_directory
         if logs and logs not in {other.config.log_directory for other in others}:
             remove_empty(Path(logs))
+
+    def _remove_group(self, cgroup: str) -> None:
+        """Removes a control group that no ready sandbox uses."""
+        with self._groups_lock:
+            with self._lock:
+                held = [*self._held.values()]
+            if not any(each.record.cgroup == cgroup and not each.stopped for each in held):
+                self._cgroups.remove(cgroup)

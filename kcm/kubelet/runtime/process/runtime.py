@@ -135,8 +135,9 @@ class ProcessRuntime:
 
     def start_container(self, container_id: str) -> None:
         container = self._container(container_id)
-        self._ready(container.record.sandbox_id)
+        sandbox = self._ready(container.record.sandbox_id)
         try:
+            self._sandboxes.make_group(sandbox.record)
             launch = launch_of(container, self._cgroups, self._options)
         except (OSError, ContainerRuntimeError, ContainerConfigError) as error:
             container.record_exit(128, str(error))
@@ -154,7 +155,8 @@ class ProcessRuntime:
             return
         container.stop(0)
         container.wait_for_supervisor()
-        self._cgroups.remove(container.record.cgroup)
+        for group in container.groups:
+            cgroups.remove_tree(Path(group))
         remove_logs(container.record.log_path)
         remove_tree(container.folder)
         with self._lock:
