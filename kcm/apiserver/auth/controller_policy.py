@@ -12,9 +12,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from kcm.api.rbac_v1 import ClusterRole, ClusterRoleBinding
-from kcm.apiserver.auth.policy import EVENTS, RuleText, new_binding, new_role
+from kcm.apiserver.auth.policy import EVENTS, READ, RuleText, new_binding, new_role
 
-_READ = "get list watch"
 _PREFIX = "system:controller:"
 # Controllers that write no Events. The rules of all others end with `EVENTS`.
 _WITHOUT_EVENTS = (
@@ -27,13 +26,13 @@ _WITHOUT_EVENTS = (
 _RULES: Mapping[str, Sequence[RuleText]] = {
     "attachdetach-controller": (
         ("list watch", "core", "persistentvolumeclaims persistentvolumes pods"),
-        (_READ, "core", "nodes"),
+        (READ, "core", "nodes"),
         ("patch update", "core", "nodes/status"),
-        (f"create delete {_READ}", "storage.k8s.io", "volumeattachments"),
-        (_READ, "storage.k8s.io", "csidrivers csinodes"),
+        (f"create delete {READ}", "storage.k8s.io", "volumeattachments"),
+        (READ, "storage.k8s.io", "csidrivers csinodes"),
     ),
     "certificate-controller": (
-        (f"delete {_READ}", "certificates.k8s.io", "certificatesigningrequests"),
+        (f"delete {READ}", "certificates.k8s.io", "certificatesigningrequests"),
         ("update", "certificates.k8s.io", "certificatesigningrequests/approval "
          "certificatesigningrequests/status"),
         ("approve", "certificates.k8s.io", "signers",
@@ -44,83 +43,83 @@ _RULES: Mapping[str, Sequence[RuleText]] = {
         ("create", "authorization.k8s.io", "subjectaccessreviews"),
     ),
     "clusterrole-aggregation-controller": (
-        (f"escalate patch update {_READ}", "rbac.authorization.k8s.io", "clusterroles"),
+        (f"escalate patch update {READ}", "rbac.authorization.k8s.io", "clusterroles"),
     ),
     "cronjob-controller": (
-        (f"update {_READ}", "batch", "cronjobs"),
-        (f"create delete patch update {_READ}", "batch", "jobs"),
+        (f"update {READ}", "batch", "cronjobs"),
+        (f"create delete patch update {READ}", "batch", "jobs"),
         ("update", "batch", "cronjobs/finalizers cronjobs/status"),
         ("delete list watch", "core", "pods"),
     ),
     "daemon-set-controller": (
-        (_READ, "apps extensions", "daemonsets"),
+        (READ, "apps extensions", "daemonsets"),
         ("update", "apps extensions", "daemonsets/finalizers daemonsets/status"),
         ("list watch", "core", "nodes"),
         ("create delete list patch watch", "core", "pods"),
         ("create", "core", "pods/binding"),
-        (f"create delete patch update {_READ}", "apps", "controllerrevisions"),
+        (f"create delete patch update {READ}", "apps", "controllerrevisions"),
     ),
     "deployment-controller": (
-        (f"update {_READ}", "apps extensions", "deployments"),
+        (f"update {READ}", "apps extensions", "deployments"),
         ("update", "apps extensions", "deployments/finalizers deployments/status"),
-        (f"create delete patch update {_READ}", "apps extensions", "replicasets"),
-        (f"update {_READ}", "core", "pods"),
+        (f"create delete patch update {READ}", "apps extensions", "replicasets"),
+        (f"update {READ}", "core", "pods"),
     ),
     "device-taint-eviction-controller": (
-        (f"delete {_READ}", "core", "pods"),
+        (f"delete {READ}", "core", "pods"),
         ("patch update", "core", "pods/status"),
-        (_READ, "resource.k8s.io", "deviceclasses resourceclaims resourceslices"),
+        (READ, "resource.k8s.io", "deviceclasses resourceclaims resourceslices"),
     ),
     "disruption-controller": (
-        (_READ, "apps extensions", "deployments replicasets"),
-        (_READ, "core", "replicationcontrollers"),
-        (_READ, "policy", "poddisruptionbudgets"),
-        (_READ, "apps", "statefulsets"),
+        (READ, "apps extensions", "deployments replicasets"),
+        (READ, "core", "replicationcontrollers"),
+        (READ, "policy", "poddisruptionbudgets"),
+        (READ, "apps", "statefulsets"),
         ("update", "policy", "poddisruptionbudgets/status"),
         ("patch update", "core", "pods/status"),
         ("get", "*", "*/scale"),
     ),
     "endpoint-controller": (
-        (_READ, "core", "pods services"),
-        (f"create delete update {_READ}", "core", "endpoints"),
+        (READ, "core", "pods services"),
+        (f"create delete update {READ}", "core", "endpoints"),
         ("create", "core", "endpoints/restricted"),
     ),
     "endpointslice-controller": (
-        (_READ, "core", "nodes pods services"),
+        (READ, "core", "nodes pods services"),
         ("update", "core", "services/finalizers"),
-        (f"create delete update {_READ}", "discovery.k8s.io", "endpointslices"),
+        (f"create delete update {READ}", "discovery.k8s.io", "endpointslices"),
         ("create", "discovery.k8s.io", "endpointslices/restricted"),
     ),
     "endpointslicemirroring-controller": (
-        (_READ, "core", "endpoints services"),
+        (READ, "core", "endpoints services"),
         ("update", "core", "endpoints/finalizers services/finalizers"),
-        (f"create delete update {_READ}", "discovery.k8s.io", "endpointslices"),
+        (f"create delete update {READ}", "discovery.k8s.io", "endpointslices"),
         ("create", "discovery.k8s.io", "endpointslices/restricted"),
     ),
     "ephemeral-volume-controller": (
-        (_READ, "core", "pods"),
+        (READ, "core", "pods"),
         ("update", "core", "pods/finalizers"),
-        (f"create {_READ}", "core", "persistentvolumeclaims"),
+        (f"create {READ}", "core", "persistentvolumeclaims"),
     ),
     "expand-controller": (
-        (f"patch update {_READ}", "core", "persistentvolumes"),
+        (f"patch update {READ}", "core", "persistentvolumes"),
         ("patch update", "core", "persistentvolumeclaims/status"),
-        (_READ, "core", "persistentvolumeclaims"),
+        (READ, "core", "persistentvolumeclaims"),
     ),
     "generic-garbage-collector": (
-        (f"delete patch update {_READ}", "*", "*"),
+        (f"delete patch update {READ}", "*", "*"),
     ),
     "horizontal-pod-autoscaler": (
-        (_READ, "autoscaling", "horizontalpodautoscalers"),
+        (READ, "autoscaling", "horizontalpodautoscalers"),
         ("update", "autoscaling", "horizontalpodautoscalers/status"),
         ("get update", "*", "*/scale"),
         ("list watch", "core", "pods"),
         ("list watch", "metrics.k8s.io", "pods"),
-        (_READ, "custom.metrics.k8s.io", "*"),
-        (_READ, "external.metrics.k8s.io", "*"),
+        (READ, "custom.metrics.k8s.io", "*"),
+        (READ, "external.metrics.k8s.io", "*"),
     ),
     "job-controller": (
-        (f"patch update {_READ}", "batch", "jobs"),
+        (f"patch update {READ}", "batch", "jobs"),
         ("update", "batch", "jobs/finalizers jobs/status"),
         ("create delete list patch watch", "core", "pods"),
     ),
@@ -129,51 +128,51 @@ _RULES: Mapping[str, Sequence[RuleText]] = {
         ("delete patch", "core", "secrets"),
     ),
     "namespace-controller": (
-        (f"delete {_READ}", "core", "namespaces"),
+        (f"delete {READ}", "core", "namespaces"),
         ("update", "core", "namespaces/finalize namespaces/status"),
-        (f"delete deletecollection {_READ}", "*", "*"),
+        (f"delete deletecollection {READ}", "*", "*"),
     ),
     "node-controller": (
-        (f"delete patch update {_READ}", "core", "nodes"),
+        (f"delete patch update {READ}", "core", "nodes"),
         ("patch update", "core", "nodes/status pods/status"),
-        (f"delete {_READ}", "core", "pods"),
+        (f"delete {READ}", "core", "pods"),
     ),
     "persistent-volume-binder": (
-        (f"create delete update {_READ}", "core", "persistentvolumes"),
+        (f"create delete update {READ}", "core", "persistentvolumes"),
         ("update", "core", "persistentvolumeclaims/status persistentvolumes/status"),
-        (f"update {_READ}", "core", "persistentvolumeclaims"),
-        (f"create delete {_READ}", "core", "pods"),
-        (_READ, "storage.k8s.io", "storageclasses"),
+        (f"update {READ}", "core", "persistentvolumeclaims"),
+        (f"create delete {READ}", "core", "pods"),
+        (READ, "storage.k8s.io", "storageclasses"),
         ("list watch", "core", "nodes"),
         ("watch", "core", "events"),
     ),
     "pod-garbage-collector": (
         ("delete list watch", "core", "pods"),
-        (_READ, "core", "nodes"),
+        (READ, "core", "nodes"),
         ("patch", "core", "pods/status"),
     ),
     "pv-protection-controller": (
-        (f"update {_READ}", "core", "persistentvolumes"),
+        (f"update {READ}", "core", "persistentvolumes"),
     ),
     "pvc-protection-controller": (
-        (f"update {_READ}", "core", "persistentvolumeclaims"),
+        (f"update {READ}", "core", "persistentvolumeclaims"),
         ("update", "core", "persistentvolumeclaims/status"),
-        (_READ, "core", "pods"),
+        (READ, "core", "pods"),
     ),
     "replicaset-controller": (
-        (f"update {_READ}", "apps extensions", "replicasets"),
+        (f"update {READ}", "apps extensions", "replicasets"),
         ("update", "apps extensions", "replicasets/finalizers replicasets/status"),
         ("create delete list patch watch", "core", "pods"),
     ),
     "replication-controller": (
-        (f"update {_READ}", "core", "replicationcontrollers"),
+        (f"update {READ}", "core", "replicationcontrollers"),
         ("update", "core", "replicationcontrollers/finalizers replicationcontrollers/status"),
         ("create delete list patch watch", "core", "pods"),
     ),
     "resource-claim-controller": (
-        (_READ, "core", "pods"),
+        (READ, "core", "pods"),
         ("update", "core", "pods/finalizers"),
-        (f"create delete {_READ}", "resource.k8s.io", "resourceclaims"),
+        (f"create delete {READ}", "resource.k8s.io", "resourceclaims"),
         ("patch update", "resource.k8s.io", "resourceclaims resourceclaims/binding "
          "resourceclaims/status"),
         ("patch update", "core", "pods/status"),
@@ -190,45 +189,45 @@ _RULES: Mapping[str, Sequence[RuleText]] = {
         ("patch", "core", "nodes/status"),
     ),
     "selinux-warning-controller": (
-        (_READ, "core", "persistentvolumeclaims persistentvolumes pods"),
-        (_READ, "storage.k8s.io", "csidrivers"),
+        (READ, "core", "persistentvolumeclaims persistentvolumes pods"),
+        (READ, "storage.k8s.io", "csidrivers"),
     ),
     "service-account-controller": (
         ("create", "core", "serviceaccounts"),
     ),
     "service-cidrs-controller": (
-        (f"patch update {_READ}", "networking.k8s.io", "servicecidrs"),
+        (f"patch update {READ}", "networking.k8s.io", "servicecidrs"),
         ("patch update", "networking.k8s.io", "servicecidrs/finalizers servicecidrs/status"),
-        (_READ, "networking.k8s.io", "ipaddresses"),
+        (READ, "networking.k8s.io", "ipaddresses"),
     ),
     "service-controller": (
-        (_READ, "core", "services"),
+        (READ, "core", "services"),
         ("patch update", "core", "services/status"),
         ("list watch", "core", "nodes"),
     ),
     "statefulset-controller": (
         ("list watch", "core", "pods"),
-        (_READ, "apps", "statefulsets"),
+        (READ, "apps", "statefulsets"),
         ("update", "apps", "statefulsets/finalizers statefulsets/status"),
         ("create delete get patch update", "core", "pods"),
-        (f"create delete patch update {_READ}", "apps", "controllerrevisions"),
-        (f"create {_READ}", "core", "persistentvolumeclaims"),
+        (f"create delete patch update {READ}", "apps", "controllerrevisions"),
+        (f"create {READ}", "core", "persistentvolumeclaims"),
         ("delete update", "core", "persistentvolumeclaims"),
         ("update", "core", "pods/finalizers"),
     ),
     "ttl-after-finished-controller": (
-        (f"delete {_READ}", "batch", "jobs"),
+        (f"delete {READ}", "batch", "jobs"),
     ),
     "ttl-controller": (
         ("list patch update watch", "core", "nodes"),
     ),
     "validatingadmissionpolicy-status-controller": (
-        (_READ, "admissionregistration.k8s.io", "validatingadmissionpolicies"),
+        (READ, "admissionregistration.k8s.io", "validatingadmissionpolicies"),
         ("get patch update", "admissionregistration.k8s.io", "validatingadmissionpolicies/status "),
     ),
     "volumeattributesclass-protection-controller": (
-        (_READ, "core", "persistentvolumeclaims persistentvolumes"),
-        (f"update {_READ}", "storage.k8s.io", "volumeattributesclasses"),
+        (READ, "core", "persistentvolumeclaims persistentvolumes"),
+        (f"update {READ}", "storage.k8s.io", "volumeattributesclasses"),
     ),
 }  # fmt: skip
 

@@ -8,9 +8,15 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from kcm.api.rbac_v1 import GROUP, Role, RoleBinding, RoleRef
-from kcm.apiserver.auth.policy import RuleText, default_metadata, parse_rules, parse_subject
+from kcm.apiserver.auth.policy import (
+    EVENTS,
+    READ,
+    RuleText,
+    default_metadata,
+    parse_rules,
+    parse_subject,
+)
 
-_READ = "get list watch"
 _LOCK = "get watch list create update"
 _READER = "extension-apiserver-authentication-reader"
 _SIGNER, _CLOUD, _CLEANER = (
@@ -19,25 +25,22 @@ _SIGNER, _CLOUD, _CLEANER = (
 _MANAGER_LOCK, _SCHEDULER_LOCK = (
     f"system::leader-locking-{name}" for name in ("kube-controller-manager", "kube-scheduler")
 )
-_EVENTS = ("create update patch", "core events.k8s.io", "events")
 _LOCKING = (
     (_LOCK, "coordination.k8s.io", "leases"),
     (_LOCK, "coordination.k8s.io", "leasecandidates"),
 )
 # Rules by namespace and name.
 _ROLES: Mapping[tuple[str, str], Sequence[RuleText]] = {
-    ("kube-system", _READER): (
-        (_READ, "core", "configmaps", "extension-apiserver-authentication"),
-    ),
-    ("kube-system", _SIGNER): ((_READ, "core", "secrets"),),
+    ("kube-system", _READER): ((READ, "core", "configmaps", "extension-apiserver-authentication"),),
+    ("kube-system", _SIGNER): ((READ, "core", "secrets"),),
     ("kube-system", _CLOUD): (("create get list watch", "core", "configmaps"),),
-    ("kube-system", _CLEANER): (("get list watch delete", "core", "secrets"), _EVENTS),
+    ("kube-system", _CLEANER): (("get list watch delete", "core", "secrets"), EVENTS),
     ("kube-system", _MANAGER_LOCK): _LOCKING,
     ("kube-system", _SCHEDULER_LOCK): _LOCKING,
     ("kube-public", _SIGNER): (
-        (_READ, "core", "configmaps"),
+        (READ, "core", "configmaps"),
         ("update", "core", "configmaps", "cluster-info"),
-        _EVENTS,
+        EVENTS,
     ),
 }
 _MANAGER, _SCHEDULER = "User system:kube-controller-manager", "User system:kube-scheduler"

@@ -31,7 +31,7 @@ LABELS = {"kubernetes.io/bootstrapping": "rbac-defaults"}
 _NO_LABELS: Mapping[str, str] = {}
 _AGGREGATE = "rbac.authorization.k8s.io/aggregate-to-"
 
-_READ = "get list watch"
+READ = "get list watch"
 _CHANGE = "create delete deletecollection patch update"
 EVENTS = ("create patch update", "core events.k8s.io", "events")
 _REVIEWS = (
@@ -43,29 +43,29 @@ _REVIEWS = (
 RuleText = tuple[str, str, str] | tuple[str, str, str, str]
 
 _VIEW: Sequence[RuleText] = (
-    (_READ, "core", "configmaps endpoints persistentvolumeclaims persistentvolumeclaims/status "
+    (READ, "core", "configmaps endpoints persistentvolumeclaims persistentvolumeclaims/status "
      "pods replicationcontrollers replicationcontrollers/scale serviceaccounts services "
      "services/status"),
-    (_READ, "core", "bindings events limitranges namespaces/status pods/log pods/status "
+    (READ, "core", "bindings events limitranges namespaces/status pods/log pods/status "
      "replicationcontrollers/status resourcequotas resourcequotas/status"),
-    (_READ, "core", "namespaces"),
-    (_READ, "discovery.k8s.io", "endpointslices"),
-    (_READ, "apps", "controllerrevisions daemonsets daemonsets/status deployments "
+    (READ, "core", "namespaces"),
+    (READ, "discovery.k8s.io", "endpointslices"),
+    (READ, "apps", "controllerrevisions daemonsets daemonsets/status deployments "
      "deployments/scale deployments/status replicasets replicasets/scale replicasets/status "
      "statefulsets statefulsets/scale statefulsets/status"),
-    (_READ, "autoscaling", "horizontalpodautoscalers horizontalpodautoscalers/status"),
-    (_READ, "batch", "cronjobs cronjobs/status jobs jobs/status"),
-    (_READ, "policy", "poddisruptionbudgets poddisruptionbudgets/status"),
-    (_READ, "networking.k8s.io", "ingresses ingresses/status networkpolicies"),
-    (_READ, "metrics.k8s.io", "nodes pods"),
-    (_READ, "events.k8s.io", "events"),
-    (_READ, "extensions", "daemonsets daemonsets/status deployments deployments/scale "
+    (READ, "autoscaling", "horizontalpodautoscalers horizontalpodautoscalers/status"),
+    (READ, "batch", "cronjobs cronjobs/status jobs jobs/status"),
+    (READ, "policy", "poddisruptionbudgets poddisruptionbudgets/status"),
+    (READ, "networking.k8s.io", "ingresses ingresses/status networkpolicies"),
+    (READ, "metrics.k8s.io", "nodes pods"),
+    (READ, "events.k8s.io", "events"),
+    (READ, "extensions", "daemonsets daemonsets/status deployments deployments/scale "
      "deployments/status ingresses ingresses/status networkpolicies replicasets replicasets/scale "
      "replicasets/status replicationcontrollers/scale"),
-    (_READ, "resource.k8s.io", "resourceclaims resourceclaims/status resourceclaimtemplates"),
+    (READ, "resource.k8s.io", "resourceclaims resourceclaims/status resourceclaimtemplates"),
 )  # fmt: skip
 _EDIT: Sequence[RuleText] = (
-    (_READ, "core", "pods/attach pods/exec pods/portforward pods/proxy secrets services/proxy"),
+    (READ, "core", "pods/attach pods/exec pods/portforward pods/proxy secrets services/proxy"),
     ("impersonate", "core", "serviceaccounts"),
     (_CHANGE, "core", "pods pods/attach pods/exec pods/portforward pods/proxy"),
     ("create", "core", "pods/eviction"),
@@ -78,7 +78,7 @@ _EDIT: Sequence[RuleText] = (
     (_CHANGE, "batch", "cronjobs jobs"),
     (_CHANGE, "policy", "poddisruptionbudgets"),
     (_CHANGE, "networking.k8s.io", "ingresses networkpolicies"),
-    (f"{_CHANGE} {_READ}", "coordination.k8s.io", "leases"),
+    (f"{_CHANGE} {READ}", "coordination.k8s.io", "leases"),
     (_CHANGE, "events.k8s.io", "events"),
     (_CHANGE, "extensions", "daemonsets deployments deployments/rollback deployments/scale "
      "ingresses networkpolicies replicasets replicasets/scale replicationcontrollers/scale"),
@@ -86,21 +86,21 @@ _EDIT: Sequence[RuleText] = (
 )  # fmt: skip
 _ADMIN: Sequence[RuleText] = (
     ("create", "authorization.k8s.io", "localsubjectaccessreviews"),
-    (f"{_CHANGE} {_READ}", GROUP, "rolebindings roles"),
+    (f"{_CHANGE} {READ}", GROUP, "rolebindings roles"),
 )
 _OF_NODES: Sequence[RuleText] = (
     *_REVIEWS,
     ("create", "authorization.k8s.io", "localsubjectaccessreviews"),
-    (_READ, "core", "services"),
+    (READ, "core", "services"),
     ("create get list watch", "core", "nodes"),
     ("patch update", "core", "nodes/status"),
     ("patch update", "core", "nodes"),
     EVENTS,
-    (_READ, "core", "pods"),
+    (READ, "core", "pods"),
     ("create delete", "core", "pods"),
     ("patch update", "core", "pods/status"),
     ("create", "core", "pods/eviction"),
-    (_READ, "core", "configmaps secrets"),
+    (READ, "core", "configmaps secrets"),
     ("get", "core", "persistentvolumeclaims persistentvolumes"),
     ("get", "core", "endpoints"),
     ("create get list watch", "certificates.k8s.io", "certificatesigningrequests"),
@@ -108,9 +108,9 @@ _OF_NODES: Sequence[RuleText] = (
     ("get", "storage.k8s.io", "volumeattachments"),
     ("create", "core", "serviceaccounts/token"),
     ("get patch update", "core", "persistentvolumeclaims/status"),
-    (_READ, "storage.k8s.io", "csidrivers"),
+    (READ, "storage.k8s.io", "csidrivers"),
     ("create delete get patch update", "storage.k8s.io", "csinodes"),
-    (_READ, "node.k8s.io", "runtimeclasses"),
+    (READ, "node.k8s.io", "runtimeclasses"),
 )
 # The role has these, too. The Node authorizer does not allow them for every object.
 _NODE: Sequence[RuleText] = (
@@ -135,31 +135,31 @@ _SCHEDULER: Sequence[RuleText] = (
     EVENTS,
     ("create", "coordination.k8s.io", "leases"),
     ("get update", "coordination.k8s.io", "leases", "kube-scheduler"),
-    (_READ, "core", "nodes"),
-    (f"delete {_READ}", "core", "pods"),
+    (READ, "core", "nodes"),
+    (f"delete {READ}", "core", "pods"),
     ("create", "core", "bindings pods/binding"),
     ("patch update", "core", "pods/status"),
-    (_READ, "core", "replicationcontrollers services"),
-    (_READ, "apps", "replicasets"),
-    (_READ, "apps", "statefulsets"),
-    (_READ, "policy", "poddisruptionbudgets"),
-    (_READ, "core", "persistentvolumeclaims persistentvolumes"),
+    (READ, "core", "replicationcontrollers services"),
+    (READ, "apps", "replicasets"),
+    (READ, "apps", "statefulsets"),
+    (READ, "policy", "poddisruptionbudgets"),
+    (READ, "core", "persistentvolumeclaims persistentvolumes"),
     *_REVIEWS,
-    (_READ, "storage.k8s.io", "csinodes csidrivers csistoragecapacities"),
-    (_READ, "core", "namespaces"),
-    (f"{_CHANGE} {_READ}", "coordination.k8s.io", "leasecandidates"),
+    (READ, "storage.k8s.io", "csinodes csidrivers csistoragecapacities"),
+    (READ, "core", "namespaces"),
+    (f"{_CHANGE} {READ}", "coordination.k8s.io", "leasecandidates"),
     ("list watch", "coordination.k8s.io", "leases", "kube-scheduler"),
     ("update", "core", "pods/finalizers"),
-    (_READ, "extensions", "replicasets"),
-    (_READ, "storage.k8s.io", "volumeattachments"),
-    (_READ, "resource.k8s.io", "deviceclasses resourceslices"),
-    (f"create delete patch update {_READ}", "resource.k8s.io", "resourceclaims"),
-    (f"patch update {_READ}", "resource.k8s.io", "resourceclaims/status"),
+    (READ, "extensions", "replicasets"),
+    (READ, "storage.k8s.io", "volumeattachments"),
+    (READ, "resource.k8s.io", "deviceclasses resourceslices"),
+    (f"create delete patch update {READ}", "resource.k8s.io", "resourceclaims"),
+    (f"patch update {READ}", "resource.k8s.io", "resourceclaims/status"),
     ("patch update", "resource.k8s.io", "resourceclaims/binding"),
 )
 _PROXIER: Sequence[RuleText] = (
     ("list watch", "core", "endpoints services"),
-    (_READ, "core", "nodes"),
+    (READ, "core", "nodes"),
     EVENTS,
     ("list watch", "discovery.k8s.io", "endpointslices"),
     ("list watch", "networking.k8s.io", "servicecidrs"),
@@ -170,18 +170,18 @@ _PROBLEM_DETECTOR: Sequence[RuleText] = (
     EVENTS,
 )
 _PROVISIONER: Sequence[RuleText] = (
-    (f"create delete {_READ}", "core", "persistentvolumes"),
-    (f"update {_READ}", "core", "persistentvolumeclaims"),
-    (_READ, "storage.k8s.io", "storageclasses"),
+    (f"create delete {READ}", "core", "persistentvolumes"),
+    (f"update {READ}", "core", "persistentvolumeclaims"),
+    (READ, "storage.k8s.io", "storageclasses"),
     ("watch", "core", "events"),
     EVENTS,
 )
 _VOLUME_SCHEDULER: Sequence[RuleText] = (
-    (f"patch update {_READ}", "core", "persistentvolumeclaims persistentvolumes"),
-    (_READ, "storage.k8s.io", "storageclasses"),
+    (f"patch update {READ}", "core", "persistentvolumeclaims persistentvolumes"),
+    (READ, "storage.k8s.io", "storageclasses"),
 )
 _KUBELET_ADMIN: Sequence[RuleText] = (
-    (f"proxy {_READ}", "core", "nodes"),
+    (f"proxy {READ}", "core", "nodes"),
     ("*", "core", "nodes/configz nodes/healthz nodes/log nodes/metrics nodes/pods nodes/proxy "
      "nodes/stats"),
 )  # fmt: skip
@@ -192,7 +192,7 @@ _BASIC: Sequence[RuleText] = (
     ("create", "authentication.k8s.io", "selfsubjectreviews"),
 )
 _SIGNING = "certificates.k8s.io"
-_BOOTSTRAPPER: Sequence[RuleText] = ((f"create {_READ}", _SIGNING, "certificatesigningrequests"),)
+_BOOTSTRAPPER: Sequence[RuleText] = ((f"create {READ}", _SIGNING, "certificatesigningrequests"),)
 _CERTIFICATES = f"system:{_SIGNING}:"
 _RULES: Mapping[str, Sequence[RuleText]] = {
     "cluster-admin": (("*", "*", "*"),),
@@ -201,10 +201,10 @@ _RULES: Mapping[str, Sequence[RuleText]] = {
     "system:aggregate-to-view": _VIEW,
     "system:auth-delegator": _REVIEWS,
     "system:basic-user": _BASIC,
-    "system:kube-aggregator": ((_READ, "core", "endpoints services"),),
+    "system:kube-aggregator": ((READ, "core", "endpoints services"),),
     "system:heapster": (
-        (_READ, "core", "events namespaces nodes pods"),
-        (_READ, "extensions", "deployments"),
+        (READ, "core", "events namespaces nodes pods"),
+        (READ, "extensions", "deployments"),
     ),
     "system:kube-controller-manager": _CONTROLLER_MANAGER,
     "system:kube-dns": (("list watch", "core", "endpoints services"),),
