@@ -130,7 +130,7 @@ class _Handler(BaseHTTPRequestHandler):
         self.wfile.write(content)
 
     def _forwarded(self) -> dict[str, str]:
-        names = ("accept", "content-type", "user-agent")
+        names = ("accept", "authorization", "content-type", "user-agent")
         return {name: self.headers[name] for name in names if self.headers[name]}
 
     def _answer(self, code: int, body: Any, headers: dict[str, str] | None = None) -> None:

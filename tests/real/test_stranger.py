@@ -1,4 +1,6 @@
-"""kcm as the controller manager of a stranger: its own API server behind a proxy, in short."""
+"""kcm as the controller manager of a stranger: its own API server behind a proxy, in short, with an
+account for each controller.
+"""
 
 from __future__ import annotations
 
@@ -61,7 +63,11 @@ def ended() -> Iterator[Ended]:
             kubeconfig = folder / "stranger.kubeconfig"
             kubeconfig.write_text(yaml.safe_dump(config))
             define_kind(Api(own.client))  # so that kcm does not learn of it after half a minute
-            cluster.environment |= {"KCM_KUBECONFIG": str(kubeconfig), "KCM_CONTROLLERS": "*"}
+            cluster.environment |= {
+                "KCM_KUBECONFIG": str(kubeconfig),
+                "KCM_CONTROLLERS": "*",
+                "KCM_USE_SERVICE_ACCOUNT_CREDENTIALS": "true",
+            }
             cluster.start()
             outage = threading.Timer(8.0, stranger.restart)
             outage.start()

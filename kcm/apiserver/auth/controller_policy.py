@@ -4,7 +4,8 @@ Each role belongs to a service account of kube-system with the role's last name.
 started with `--use-service-account-credentials` writes as these accounts, also against this server.
 
 Source: plugin/pkg/auth/authorizer/rbac/bootstrappolicy/controller_policy.go, Kubernetes 1.36, with
-the feature gates of a default server.
+the feature gates of a default server, and with ClusterTrustBundle and StorageVersionMigrator, since
+their kinds are served.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ _WITHOUT_EVENTS = (
     "legacy-service-account-token-cleaner",
     "namespace-controller",
     "pod-garbage-collector",
+    "storage-version-migrator-controller",
 )
 # Rules by the controller's name.
 _RULES: Mapping[str, Sequence[RuleText]] = {
@@ -123,6 +125,10 @@ _RULES: Mapping[str, Sequence[RuleText]] = {
         ("update", "batch", "jobs/finalizers jobs/status"),
         ("create delete list patch watch", "core", "pods"),
     ),
+    "kube-apiserver-serving-clustertrustbundle-publisher": (
+        ("attest", "certificates.k8s.io", "signers", "kubernetes.io/kube-apiserver-serving"),
+        ("create delete list update watch", "certificates.k8s.io", "clustertrustbundles"),
+    ),
     "legacy-service-account-token-cleaner": (
         ("get", "core", "configmaps", "kube-apiserver-legacy-service-account-token-tracking"),
         ("delete patch", "core", "secrets"),
@@ -214,6 +220,12 @@ _RULES: Mapping[str, Sequence[RuleText]] = {
         (f"create {READ}", "core", "persistentvolumeclaims"),
         ("delete update", "core", "persistentvolumeclaims"),
         ("update", "core", "pods/finalizers"),
+    ),
+    "storage-version-migrator-controller": (
+        ("create list patch", "*", "*"),
+        ("get", "apiextensions.k8s.io", "customresourcedefinitions"),
+        ("patch", "apiextensions.k8s.io", "customresourcedefinitions/status"),
+        ("update", "storagemigration.k8s.io", "storageversionmigrations/status"),
     ),
     "ttl-after-finished-controller": (
         (f"delete {READ}", "batch", "jobs"),
