@@ -16,8 +16,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
-from types import TracebackType
-from typing import Protocol, Self
+from typing import Protocol
 
 from kcm.kubelet.isolation import ContainerIsolation, DNSConfig, SandboxIsolation
 
@@ -228,6 +227,16 @@ class ExecResult:
     exit_code: int
 
 
+@dataclass(frozen=True)
+class StreamOptions:
+    """The streams of an exec or attach that a client requests. With a terminal, `stderr` is off."""
+
+    stdin: bool = False
+    stdout: bool = False
+    stderr: bool = False
+    tty: bool = False
+
+
 class Stream(Protocol):
     """A running exec or attach, as file descriptors that the caller reads and writes.
 
@@ -257,15 +266,6 @@ class Stream(Protocol):
     def close(self) -> None:
         """Closes all descriptors. May be called twice."""
         ...
-
-    def __enter__(self) -> Self: ...
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None: ...
 
 
 @dataclass(frozen=True)
@@ -350,31 +350,14 @@ class Runtime(Protocol):
         """
         ...
 
-    def exec(
-        self,
-        container_id: str,
-        command: Sequence[str],
-        *,
-        stdin: bool = False,
-        stdout: bool = True,
-        stderr: bool = True,
-        tty: bool = False,
-    ) -> Stream:
+    def exec(self, container_id: str, command: Sequence[str], wanted: StreamOptions) -> Stream:
         """Starts a command in a running container. Raises ContainerRuntimeError."""
         ...
 
-    def attach(
-        self,
-        container_id: str,
-        *,
-        stdin: bool = False,
-        stdout: bool = True,
-        stderr: bool = True,
-        tty: bool = False,
-    ) -> Stream:
+    def attach(self, container_id: str, wanted: StreamOptions) -> Stream:
         """Connects to a container's main process: to its input, and to its output from now on.
 
-        `tty` says whether the container has a terminal.
+        `wanted.tty` says whether the container has a terminal. Raises ContainerRuntimeError.
         """
         ...
 

@@ -20,11 +20,11 @@ from kcm.api.core_v1 import Container, ContainerStatus, Node, Pod
 from kcm.api.simulated_nodes import SIMULATOR_LABEL
 from kcm.apimachinery.meta_v1 import format_time
 from kcm.helpers.pods import list_containers
+from kcm.kubelet.cri import StreamOptions
 from kcm.kubelet.server.channels import (
     ERROR,
     STDERR,
     STDOUT,
-    StreamOptions,
     build_exit_status,
     build_success,
 )

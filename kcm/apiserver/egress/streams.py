@@ -25,7 +25,7 @@ from kcm.apiserver.request import Request, truth
 from kcm.apiserver.request_info import RequestInfo
 from kcm.http.transport import Fields, Upgraded
 from kcm.http.upgrades import upgrade_of
-from kcm.kubelet.server.channels import StreamOptions
+from kcm.kubelet.server.channels import parse_stream_options
 from kcm.kubelet.server.stream_limits import StreamLimits
 from kcm.store import Store
 
@@ -100,7 +100,7 @@ class NodeStreams:
             )
         container = logs.container_of(pod, request.query.get("container", ""))
         command = [value for name, value in request.pairs if name == "command"]
-        wanted = StreamOptions.of(request.query)
+        wanted = parse_stream_options(request.query)
         return simulated.open_attach(
             self.store, pod, container, wanted, command if info.subresource == "exec" else None
         )

@@ -28,9 +28,9 @@ from kcm import errors
 from kcm.api import codec
 from kcm.clock import Clock
 from kcm.http.listening import bears
-from kcm.kubelet.cri import PortConnection, Stream
+from kcm.kubelet.cri import PortConnection, Stream, StreamOptions
 from kcm.kubelet.server import portforward, websocket
-from kcm.kubelet.server.channels import ChannelSession, StreamOptions
+from kcm.kubelet.server.channels import ChannelSession, parse_stream_options
 from kcm.kubelet.server.connection import is_trusted
 from kcm.kubelet.server.logs import LogOptions, LogReader
 from kcm.kubelet.server.pods import NodePods
@@ -224,29 +224,18 @@ class KubeletServer:
             raise errors.BadRequest("you must specify at least 1 command")
         runtime = self._sources.pods.runtime
 
-        def open_(container: str, wanted: StreamOptions) -> Stream:
-            return runtime.exec(
-                container, command, stdin=wanted.stdin, stdout=wanted.stdout,
-                stderr=wanted.stderr, tty=wanted.tty,
-            )  # fmt: skip
+        def execute(container: str, wanted: StreamOptions) -> Stream:
+            return runtime.exec(container, command, wanted)
 
-        await self._channels(request, open_, is_exec=True)
+        await self._channels(request, execute, is_exec=True)
 
     async def _attach(self, request: Request) -> None:
-        runtime = self._sources.pods.runtime
-
-        def open_(container: str, wanted: StreamOptions) -> Stream:
-            return runtime.attach(
-                container, stdin=wanted.stdin, stdout=wanted.stdout,
-                stderr=wanted.stderr, tty=wanted.tty,
-            )  # fmt: skip
-
-        await self._channels(request, open_, is_exec=False)
+        await self._channels(request, self._sources.pods.runtime.attach, is_exec=False)
 
     async def _channels(
         self, request: Request, open_: Callable[[str, StreamOptions], Stream], *, is_exec: bool
     ) -> None:
-        wanted = StreamOptions.of(request.query_params)
+        wanted = parse_stream_options(request.query_params)
         namespace, name, container = _parse_path(request)
         pods = self._sources.pods
 

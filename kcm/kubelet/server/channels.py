@@ -15,12 +15,11 @@ import os
 import threading
 from collections.abc import Callable, Mapping
 from concurrent.futures import Executor, Future
-from contextlib import suppress
-from dataclasses import dataclass
+from contextlib import closing, suppress
 from typing import Any
 
 from kcm import errors
-from kcm.kubelet.cri import Stream
+from kcm.kubelet.cri import Stream, StreamOptions
 from kcm.kubelet.server.messages import MessageConnection
 from kcm.kubelet.server.queries import is_true
 
@@ -33,32 +32,22 @@ _LATE = 1.0  # seconds in which children of a command may still write after its 
 _LOOK = 0.2  # seconds until it is noticed that a client has left
 
 
-@dataclass(frozen=True)
-class StreamOptions:
-    """The streams that the client requests."""
+def parse_stream_options(query: Mapping[str, str]) -> StreamOptions:
+    """Returns the streams that a request's query asks for. Raises BadRequest."""
 
-    stdin: bool = False
-    stdout: bool = False
-    stderr: bool = False
-    tty: bool = False
+    def is_asked(*names: str) -> bool:
+        return any(is_true(query, name) for name in names)
 
-    @classmethod
-    def of(cls, query: Mapping[str, str]) -> StreamOptions:
-        """Parses the query of a request. With a terminal there is no stderr. Raises BadRequest."""
-
-        def is_asked(*names: str) -> bool:
-            return any(is_true(query, name) for name in names)
-
-        tty = is_asked("tty")
-        options = cls(
-            stdin=is_asked("input", "stdin"),
-            stdout=is_asked("output", "stdout"),
-            stderr=is_asked("error", "stderr") and not tty,
-            tty=tty,
-        )
-        if not (options.stdin or options.stdout or options.stderr):
-            raise errors.BadRequest("you must specify at least 1 of stdin, stdout, stderr")
-        return options
+    tty = is_asked("tty")
+    options = StreamOptions(
+        stdin=is_asked("input", "stdin"),
+        stdout=is_asked("output", "stdout"),
+        stderr=is_asked("error", "stderr") and not tty,
+        tty=tty,
+    )
+    if not (options.stdin or options.stdout or options.stderr):
+        raise errors.BadRequest("you must specify at least 1 of stdin, stdout, stderr")
+    return options
 
 
 def _close(opening: Future[Stream]) -> None:
@@ -111,7 +100,7 @@ class ChannelSession:
             with suppress(OSError):
                 await self._announce()
                 try:
-                    with await self._open(open_) as stream:
+                    with closing(await self._open(open_)) as stream:
                         code = await self._pass_on(stream)
                 except errors.ContainerRuntimeError as error:
                     await self._send_status(build_internal_error(error.message))

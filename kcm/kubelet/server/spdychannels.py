@@ -16,8 +16,9 @@ from contextlib import suppress
 from starlette.types import Scope
 
 from kcm.http.upgrades import Taken
+from kcm.kubelet.cri import StreamOptions
 from kcm.kubelet.server import spdy
-from kcm.kubelet.server.channels import CLOSE, ERROR, RESIZE, STDERR, STDIN, STDOUT, StreamOptions
+from kcm.kubelet.server.channels import CLOSE, ERROR, RESIZE, STDERR, STDIN, STDOUT
 from kcm.kubelet.server.websocket import header
 
 PROTOCOL = "SPDY/3.1"

@@ -8,13 +8,13 @@ from starlette.types import Scope
 
 from kcm import errors
 from kcm.http.upgrades import Taken, upgrade_of
+from kcm.kubelet.cri import StreamOptions
 from kcm.kubelet.server import (
     channels,
     portforward,
     spdychannels,
     websocket,
 )
-from kcm.kubelet.server.channels import StreamOptions
 from kcm.kubelet.server.messages import MessageConnection
 
 _FORWARD = ("portforward.k8s.io",)

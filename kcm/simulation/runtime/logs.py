@@ -11,8 +11,6 @@ from collections.abc import Callable, Iterable
 from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
-from types import TracebackType
-from typing import Self
 
 from kcm.errors import ContainerRuntimeError
 from kcm.loops import start_thread
@@ -116,14 +114,3 @@ class ScriptStream:
             with suppress(OSError):
                 os.close(self.stdout)
             self.stdout = None
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        self.close()

@@ -34,6 +34,7 @@ from kcm.kubelet.cri import (
     SandboxConfig,
     SandboxState,
     Stream,
+    StreamOptions,
 )
 from kcm.kubelet.host_ports import find_conflict
 from kcm.simulation.runtime import logs
@@ -292,27 +293,10 @@ class SimulatedRuntime:
             raise errors.ContainerRuntimeError("the container does not run")
         return ExecResult(b"", b"", 0)
 
-    def exec(
-        self,
-        container_id: str,
-        command: Sequence[str],
-        *,
-        stdin: bool = False,
-        stdout: bool = True,
-        stderr: bool = True,
-        tty: bool = False,
-    ) -> Stream:
+    def exec(self, container_id: str, command: Sequence[str], wanted: StreamOptions) -> Stream:
         raise errors.ContainerRuntimeError(_NOTHING_RUNS)
 
-    def attach(
-        self,
-        container_id: str,
-        *,
-        stdin: bool = False,
-        stdout: bool = True,
-        stderr: bool = True,
-        tty: bool = False,
-    ) -> Stream:
+    def attach(self, container_id: str, wanted: StreamOptions) -> Stream:
         held = self._find(container_id)
         if held.run is None or not held.attempt.runs(self._time()):
             raise errors.ContainerRuntimeError("the container does not run")

@@ -6,9 +6,10 @@ import os
 import signal
 import subprocess
 import sys
+from contextlib import closing
 from pathlib import Path
 
-from kcm.kubelet.cri import RuntimeContainerState
+from kcm.kubelet.cri import RuntimeContainerState, StreamOptions
 from kcm.kubelet.runtime.process import processes
 from kcm.testing.waiting import until
 from tests.integration.kubelet.runtimes import RealRuntime, is_alive, numbers
@@ -55,7 +56,7 @@ def test_a_kubelet_killed_and_started_again_finds_all_running_and_no_line_is_los
 
 def test_what_ends_while_no_kubelet_runs_is_known_afterwards(real: RealRuntime) -> None:
     container = real.shell("read line; exit 7", stdin=True)
-    with real.runtime.attach(container, stdin=True) as stream:
+    with closing(real.runtime.attach(container, StreamOptions(stdin=True))) as stream:
         assert stream.stdin is not None
         os.write(stream.stdin, b"go\n")
     real.reopen()

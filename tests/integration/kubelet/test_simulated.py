@@ -13,6 +13,7 @@ import pytest
 
 from kcm import errors
 from kcm.api.core_v1 import Node, Pod
+from kcm.kubelet.cri import StreamOptions
 from kcm.simulation.scripting.scripts import PREFIX
 from kcm.testing.waiting import until
 from tests.integration.kubelet.node import NODES, RealNode, is_ready, status, waits_for
@@ -125,7 +126,7 @@ def test_there_is_nothing_to_exec_into(node: RealNode) -> None:
     runtime = node.process.kubelet.runtime
     container = (status(pod).container_id or "").removeprefix("simulated://")
     with pytest.raises(errors.ContainerRuntimeError, match="nothing runs"):
-        runtime.exec(container, ["sh"])
+        runtime.exec(container, ["sh"], StreamOptions(stdout=True))
     node.delete_and_wait("inside")
 
 

@@ -5,14 +5,18 @@ from __future__ import annotations
 import os
 import socket
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 
 import pytest
 
 from kcm.errors import ContainerRuntimeError, ExecTimeout
+from kcm.kubelet.cri import StreamOptions
 from kcm.kubelet.runtime.process import processes
 from kcm.testing.waiting import until
 from tests.integration.kubelet.runtimes import RealRuntime, is_alive
+
+ALL = StreamOptions(stdin=True, stdout=True, stderr=True)
 
 
 @pytest.fixture(scope="module")
@@ -82,7 +86,7 @@ def test_nothing_can_be_executed_in_what_has_ended(real: RealRuntime) -> None:
 
 
 def test_input_reaches_a_command_and_its_end_too(real: RealRuntime, sleeper: str) -> None:
-    with real.runtime.exec(sleeper, ["cat"], stdin=True) as stream:
+    with closing(real.runtime.exec(sleeper, ["cat"], ALL)) as stream:
         assert stream.stdin is not None
         assert stream.stdout is not None
         os.write(stream.stdin, b"hello\n")
@@ -92,7 +96,8 @@ def test_input_reaches_a_command_and_its_end_too(real: RealRuntime, sleeper: str
 
 
 def test_a_command_ends_with_its_stream(real: RealRuntime, sleeper: str) -> None:
-    with real.runtime.exec(sleeper, ["sh", "-c", "echo $$; sleep 1000"]) as stream:
+    command = ["sh", "-c", "echo $$; sleep 1000"]
+    with closing(real.runtime.exec(sleeper, command, StreamOptions(stdout=True))) as stream:
         assert stream.stdout is not None
         pid = int(read_until(stream.stdout, b"\n"))
         assert stream.wait(0) is None
@@ -100,9 +105,9 @@ def test_a_command_ends_with_its_stream(real: RealRuntime, sleeper: str) -> None
 
 
 def test_a_terminal_has_a_size_that_can_change(real: RealRuntime, sleeper: str) -> None:
-    with real.runtime.exec(
-        sleeper, ["sh", "-c", "tty; read x; stty size; exit 3"], stdin=True, tty=True
-    ) as stream:
+    command = ["sh", "-c", "tty; read x; stty size; exit 3"]
+    wanted = StreamOptions(stdin=True, stdout=True, tty=True)
+    with closing(real.runtime.exec(sleeper, command, wanted)) as stream:
         assert stream.stdin is not None
         assert stream.stdout is not None
         assert stream.stderr is None
@@ -116,7 +121,7 @@ def test_a_terminal_has_a_size_that_can_change(real: RealRuntime, sleeper: str) 
 def test_attaching_sees_what_comes_and_is_heard(real: RealRuntime) -> None:
     script = "while read line; do echo got $line; echo err $line >&2; done; echo over"
     container = real.shell(script, stdin=True, stdin_once=True, log_path="attached/0.log")
-    with real.runtime.attach(container, stdin=True) as stream:
+    with closing(real.runtime.attach(container, ALL)) as stream:
         assert stream.stdin is not None
         assert stream.stdout is not None
         assert stream.stderr is not None
@@ -134,7 +139,7 @@ def test_a_container_may_have_a_terminal(real: RealRuntime) -> None:
         "test -t 0 && echo yes; read x; stty size", stdin=True, tty=True, log_path="tty/0.log"
     )
     real.wait_for_lines(container, "yes\r")
-    with real.runtime.attach(container, stdin=True) as stream:
+    with closing(real.runtime.attach(container, ALL)) as stream:
         assert stream.stdin is not None
         assert stream.stdout is not None
         stream.resize(columns=99, rows=33)
@@ -145,7 +150,7 @@ def test_a_container_may_have_a_terminal(real: RealRuntime) -> None:
 
 def test_who_does_not_read_is_dropped_and_the_container_goes_on(real: RealRuntime) -> None:
     container = real.shell("read x; seq 1 200000; echo over", stdin=True, log_path="slow/0.log")
-    with real.runtime.attach(container, stdin=True) as stream:
+    with closing(real.runtime.attach(container, ALL)) as stream:
         assert stream.stdin is not None
         os.write(stream.stdin, b"\n")
         assert real.wait_for_end(container).exit_code == 0

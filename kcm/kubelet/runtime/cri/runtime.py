@@ -31,7 +31,7 @@ from kcm.kubelet.runtime.cri import configs, statuses
 from kcm.kubelet.runtime.cri.channel import TIMEOUT, CallFailed, RuntimeChannel
 from kcm.kubelet.runtime.cri.messages import Message
 from kcm.kubelet.runtime.cri.pod_cgroups import PodCgroups
-from kcm.kubelet.runtime.cri.streams import RemoteStream, StreamOptions, open_port
+from kcm.kubelet.runtime.cri.streams import RemoteStream, open_port
 
 OWNER = "kcm.dev/kubelet"
 """The label of sandboxes and containers whose value identifies the kubelet that made them."""
@@ -264,31 +264,14 @@ class CRIRuntime:
         return cri.ExecResult(answer.stdout, answer.stderr, answer.exit_code)
 
     def exec(
-        self,
-        container_id: str,
-        command: Sequence[str],
-        *,
-        stdin: bool = False,
-        stdout: bool = True,
-        stderr: bool = True,
-        tty: bool = False,
+        self, container_id: str, command: Sequence[str], wanted: cri.StreamOptions
     ) -> cri.Stream:
-        wanted = StreamOptions(stdin, stdout, stderr and not tty, tty)
         url = self._call_container(
             "Exec", container_id=container_id, cmd=command, **asdict(wanted)
         ).url
         return RemoteStream(url, wanted)
 
-    def attach(
-        self,
-        container_id: str,
-        *,
-        stdin: bool = False,
-        stdout: bool = True,
-        stderr: bool = True,
-        tty: bool = False,
-    ) -> cri.Stream:
-        wanted = StreamOptions(stdin, stdout, stderr and not tty, tty)
+    def attach(self, container_id: str, wanted: cri.StreamOptions) -> cri.Stream:
         url = self._call_container("Attach", container_id=container_id, **asdict(wanted)).url
         return RemoteStream(url, wanted)
 

@@ -16,13 +16,11 @@ import socket
 import threading
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
-from types import TracebackType
-from typing import Any, Self
+from typing import Any
 from urllib.parse import urlsplit
 
 from kcm import errors
-from kcm.kubelet.cri import PortConnection
+from kcm.kubelet.cri import PortConnection, StreamOptions
 from kcm.kubelet.server import spdy
 from kcm.loops import start_thread
 
@@ -31,16 +29,6 @@ _CHUNK = 32 * 1024  # bytes of one frame
 _MOST_OF_HEAD = 64 * 1024  # bytes of the response to the upgrade
 _MOST_OF_STATUS = 64 * 1024  # bytes of a Status
 _CONNECTING = 30.0  # seconds
-
-
-@dataclass(frozen=True)
-class StreamOptions:
-    """The streams of an exec or attach. With a terminal there is no stderr."""
-
-    stdin: bool
-    stdout: bool
-    stderr: bool
-    tty: bool
 
 
 class _Connection:
@@ -232,17 +220,6 @@ class RemoteStream:
             setattr(self, kind, None)
         if descriptor is not None:
             os.close(descriptor)
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        self.close()
 
 
 def _send(connection: _Connection, stream: int, source: socket.socket, *, closes: bool) -> None:

@@ -8,8 +8,6 @@ import socket
 import time
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from types import TracebackType
-from typing import Self
 
 from kcm.errors import ContainerRuntimeError
 from kcm.kubelet.runtime.process.wire import encode, frame
@@ -81,17 +79,6 @@ class SupervisorConnection:
 
     def close(self) -> None:
         self._socket.close()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        self.close()
 
 
 def _connect(path: Path) -> socket.socket:

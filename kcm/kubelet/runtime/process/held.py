@@ -7,6 +7,7 @@ import sys
 import threading
 import time
 from collections.abc import Sequence
+from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 
@@ -135,7 +136,7 @@ class HeldContainer:
 
         Raises ContainerRuntimeError if there is no supervisor.
         """
-        with SupervisorConnection(self.folder / records.SOCKET) as connection:
+        with closing(SupervisorConnection(self.folder / records.SOCKET)) as connection:
             connection.ask(fields)
 
     def stop(self, grace: float) -> None:
@@ -146,7 +147,7 @@ class HeldContainer:
         deadline = time.monotonic() + grace + _LATE
         while self.state() is RuntimeContainerState.RUNNING:
             try:
-                with SupervisorConnection(self.folder / records.SOCKET) as connection:
+                with closing(SupervisorConnection(self.folder / records.SOCKET)) as connection:
                     connection.ask([("op", "stop"), ("grace_ms", str(int(grace * 1000)))])
                     connection.exit_code(deadline - time.monotonic())
             except ContainerRuntimeError:

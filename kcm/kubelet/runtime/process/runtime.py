@@ -13,7 +13,8 @@ import threading
 import time
 import uuid
 from collections.abc import Sequence
-from contextlib import suppress
+from contextlib import closing, suppress
+from dataclasses import replace
 from datetime import UTC
 from hashlib import sha256
 from pathlib import Path
@@ -171,40 +172,26 @@ class ProcessRuntime:
     def exec_sync(
         self, container_id: str, command: Sequence[str], timeout: float
     ) -> cri.ExecResult:
-        stream = self.exec(container_id, command)
-        with stream:
+        wanted = cri.StreamOptions(stdout=True, stderr=True)
+        with closing(self.exec(container_id, command, wanted)) as stream:
             return run_to_end(stream, timeout)
 
     def exec(
-        self,
-        container_id: str,
-        command: Sequence[str],
-        *,
-        stdin: bool = False,
-        stdout: bool = True,
-        stderr: bool = True,
-        tty: bool = False,
+        self, container_id: str, command: Sequence[str], wanted: cri.StreamOptions
     ) -> ProcessStream:
         container = self._find_running(container_id)
         if not command:
             raise ContainerRuntimeError("no command to execute")
         words = without_nul(container.view.fill_references(word) for word in command)
         stream = ProcessStream(container.folder / records.SOCKET)
-        stream.exec(words, stdin=stdin, stdout=stdout, stderr=stderr, tty=tty)
+        stream.exec(words, wanted)
         return stream
 
-    def attach(
-        self,
-        container_id: str,
-        *,
-        stdin: bool = False,
-        stdout: bool = True,
-        stderr: bool = True,
-        tty: bool = False,
-    ) -> ProcessStream:
+    def attach(self, container_id: str, wanted: cri.StreamOptions) -> ProcessStream:
         container = self._find_running(container_id)
         stream = ProcessStream(container.folder / records.SOCKET)
-        stream.attach(stdin=stdin, stdout=stdout, stderr=stderr and not container.record.config.tty)
+        has_stderr = wanted.stderr and not container.record.config.tty
+        stream.attach(replace(wanted, stderr=has_stderr))
         return stream
 
     def port_forward(self, sandbox_id: str, port: int) -> cri.PortConnection:

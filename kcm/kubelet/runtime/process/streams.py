@@ -10,11 +10,9 @@ import threading
 import time
 from collections.abc import Sequence
 from pathlib import Path
-from types import TracebackType
-from typing import Self
 
 from kcm.errors import ExecTimeout
-from kcm.kubelet.cri import ExecResult
+from kcm.kubelet.cri import ExecResult, StreamOptions
 from kcm.kubelet.runtime.process.client import SupervisorConnection, readable
 
 MOST_OUTPUT = 16 * 1024 * 1024  # bytes that exec_sync keeps of each stream
@@ -35,30 +33,28 @@ class ProcessStream:
         self._connection = SupervisorConnection(path)
         self._lock = threading.Lock()
 
-    def exec(
-        self, command: Sequence[str], *, stdin: bool, stdout: bool, stderr: bool, tty: bool
-    ) -> None:
+    def exec(self, command: Sequence[str], wanted: StreamOptions) -> None:
         """Starts the command. Raises ContainerRuntimeError."""
         fields = [("op", "exec"), *(("argv", word) for word in command)]
-        if tty:
+        if wanted.tty:
             fields += [("tty", "1"), ("env", "TERM=xterm")]
-            self._open_terminal(stdin=stdin, stdout=stdout)
+            self._open_terminal(wanted)
         else:
             self._theirs = [
-                self._read_end() if stdin else self._null(),
-                self._write_end("stdout") if stdout else self._null(),
-                self._write_end("stderr") if stderr else self._null(),
+                self._read_end() if wanted.stdin else self._null(),
+                self._write_end("stdout") if wanted.stdout else self._null(),
+                self._write_end("stderr") if wanted.stderr else self._null(),
             ]
         self._ask(fields)
 
-    def attach(self, *, stdin: bool, stdout: bool, stderr: bool) -> None:
+    def attach(self, wanted: StreamOptions) -> None:
         """Connects to the main process. Raises ContainerRuntimeError."""
         fields = [("op", "attach")]
-        if stdin:
+        if wanted.stdin:
             fields.append(("stream", "stdin"))
             self._theirs.append(self._read_end())
-        for name, wanted in (("stdout", stdout), ("stderr", stderr)):
-            if wanted:
+        for name, is_wanted in (("stdout", wanted.stdout), ("stderr", wanted.stderr)):
+            if is_wanted:
                 fields.append(("stream", name))
                 self._theirs.append(self._write_end(name))
         self._ask(fields)
@@ -74,12 +70,12 @@ class ProcessStream:
                 os.close(fd)
             self._theirs = []
 
-    def _open_terminal(self, *, stdin: bool, stdout: bool) -> None:
+    def _open_terminal(self, wanted: StreamOptions) -> None:
         self._terminal, slave = os.openpty()
         self._ours.append(self._terminal)
         self._theirs.append(slave)
-        for name, wanted in (("stdin", stdin), ("stdout", stdout)):
-            if wanted:
+        for name, is_wanted in (("stdin", wanted.stdin), ("stdout", wanted.stdout)):
+            if is_wanted:
                 setattr(self, name, os.dup(self._terminal))
                 self._ours.append(getattr(self, name))
 
@@ -133,17 +129,6 @@ class ProcessStream:
             self._ours = []
             self.stdin = self.stdout = self.stderr = None
             self._terminal = -1
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        self.close()
 
 
 def run_to_end(stream: ProcessStream, timeout: float) -> ExecResult:

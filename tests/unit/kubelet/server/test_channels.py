@@ -8,8 +8,13 @@ from typing import cast
 import pytest
 
 from kcm import errors
-from kcm.kubelet.cri import Stream
-from kcm.kubelet.server.channels import RESIZE, ChannelSession, StreamOptions, build_exit_status
+from kcm.kubelet.cri import Stream, StreamOptions
+from kcm.kubelet.server.channels import (
+    RESIZE,
+    ChannelSession,
+    build_exit_status,
+    parse_stream_options,
+)
 
 
 @pytest.mark.parametrize(
@@ -22,13 +27,13 @@ from kcm.kubelet.server.channels import RESIZE, ChannelSession, StreamOptions, b
     ],
 )
 def test_streams_are_asked_for(query: dict[str, str], expected: StreamOptions) -> None:
-    assert StreamOptions.of(query) == expected
+    assert parse_stream_options(query) == expected
 
 
 @pytest.mark.parametrize("query", [{}, {"tty": "1"}, {"error": "1", "tty": "1"}])
 def test_one_stream_at_least_is_asked_for(query: dict[str, str]) -> None:
     with pytest.raises(errors.BadRequest, match="at least 1 of stdin, stdout, stderr"):
-        StreamOptions.of(query)
+        parse_stream_options(query)
 
 
 def test_a_command_that_fails_is_told_with_its_code() -> None:
@@ -52,10 +57,7 @@ class Terminal:
     def wait(self, timeout: float | None = None) -> int | None:
         return None
 
-    def __enter__(self) -> Terminal:
-        return self
-
-    def __exit__(self, *_: object) -> None: ...
+    def close(self) -> None: ...
 
 
 class Client:

@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Iterable, Iterator
 from typing import cast
 
-from kcm.kubelet.server.channels import StreamOptions
+from kcm.kubelet.cri import StreamOptions
 from kcm.kubelet.server.spdy import SpdySession
 from kcm.kubelet.server.spdychannels import SpdyChannels
 from tests.unit.kubelet.server.test_spdy import Client

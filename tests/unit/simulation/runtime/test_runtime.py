@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +12,7 @@ import pytest
 
 from kcm import errors
 from kcm.api.core_v1 import Pod
-from kcm.kubelet.cri import ContainerConfig, PortMapping, SandboxConfig
+from kcm.kubelet.cri import ContainerConfig, PortMapping, SandboxConfig, StreamOptions
 from kcm.simulation.runtime import logs
 from kcm.simulation.runtime.runtime import SimulatedRuntime
 from kcm.simulation.scripting.behaviour import Pace
@@ -19,6 +20,7 @@ from kcm.simulation.scripting.scripts import PREFIX
 from kcm.testing.clock import FakeClock
 from tests.unit.kubelet.views import pod
 
+OUTPUT = StreamOptions(stdout=True, stderr=True)
 PACE = Pace(start_after=1.0, start_jitter=0.0, run_for=2.0, stop_after=1.0)
 
 
@@ -171,7 +173,7 @@ def test_a_log_is_what_the_script_says_and_goes_with_its_container(
 
 def test_who_attaches_reads_what_the_script_says_until_the_end(world: World) -> None:
     container_id = world.start_container({"attach": "welcome", "log": "every 1s: tick"})
-    with world.runtime.attach(container_id) as stream:
+    with closing(world.runtime.attach(container_id, OUTPUT)) as stream:
         assert stream.stdout is not None
         assert os.read(stream.stdout, 100) == b"welcome\n"
         world.clock.step(1)
@@ -180,14 +182,14 @@ def test_who_attaches_reads_what_the_script_says_until_the_end(world: World) -> 
         assert b"exited with code 137" in os.read(stream.stdout, 100)
         assert stream.wait(10) == 137
     with pytest.raises(errors.ContainerRuntimeError, match="does not run"):
-        world.runtime.attach(container_id)
+        world.runtime.attach(container_id, OUTPUT)
 
 
 def test_hooks_succeed_and_nothing_else_can_be_run_inside(world: World) -> None:
     container_id = world.start_container()
     assert world.runtime.exec_sync(container_id, ["true"], 0).exit_code == 0
     for call in (
-        lambda: world.runtime.exec(container_id, ["sh"]),
+        lambda: world.runtime.exec(container_id, ["sh"], OUTPUT),
         lambda: world.runtime.port_forward("box", 80),
     ):
         with pytest.raises(errors.ContainerRuntimeError, match="nothing runs"):

@@ -7,16 +7,17 @@ import os
 import socket
 import threading
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import closing, contextmanager, suppress
 from typing import Any
 
 import pytest
 
 from kcm import errors
-from kcm.kubelet.runtime.cri.streams import RemoteStream, StreamOptions, open_port
+from kcm.kubelet.cri import StreamOptions
+from kcm.kubelet.runtime.cri.streams import RemoteStream, open_port
 from kcm.kubelet.server import spdy
 
-ALL = StreamOptions(stdin=True, stdout=True, stderr=True, tty=False)
+ALL = StreamOptions(stdin=True, stdout=True, stderr=True)
 ACCEPTED = b"HTTP/1.1 101 Switching Protocols\r\nUpgrade: SPDY/3.1\r\n\r\n"
 SUCCESS = {"status": "Success"}
 
@@ -98,7 +99,7 @@ def test_a_command_gets_its_input_and_its_end_and_gives_output_and_code() -> Non
             {"status": "Failure", "reason": "NonZeroExitCode", "details": {"causes": causes}}
         )
 
-    with serve(command) as url, RemoteStream(url, ALL) as stream:
+    with serve(command) as url, closing(RemoteStream(url, ALL)) as stream:
         assert stream.stdin is not None
         os.write(stream.stdin, b"some input")
         stream.close_stdin()
@@ -116,8 +117,8 @@ def test_output_comes_before_the_code_however_much_it_is() -> None:
             client.send("stdout", whole[at : at + 30_000])
         client.finish(SUCCESS)
 
-    wanted = StreamOptions(stdin=False, stdout=True, stderr=False, tty=False)
-    with serve(command) as url, RemoteStream(url, wanted) as stream:
+    wanted = StreamOptions(stdout=True)
+    with serve(command) as url, closing(RemoteStream(url, wanted)) as stream:
         assert stream.wait(0) is None  # nobody has read the output yet
         assert read_all(stream.stdout) == whole
         assert stream.wait(30) == 0
@@ -130,8 +131,8 @@ def test_a_terminal_is_resized() -> None:
         client.send("stdout", client.data["resize"], end=True)
         client.finish(SUCCESS)
 
-    wanted = StreamOptions(stdin=True, stdout=True, stderr=False, tty=True)
-    with serve(command) as url, RemoteStream(url, wanted) as stream:
+    wanted = StreamOptions(stdin=True, stdout=True, tty=True)
+    with serve(command) as url, closing(RemoteStream(url, wanted)) as stream:
         stream.resize(80, 24)
         assert json.loads(read_all(stream.stdout)) == {"Width": 80, "Height": 24}
         assert stream.wait(30) == 0
@@ -153,7 +154,7 @@ def test_why_a_command_could_not_be_run_is_told(status: Any, words: str) -> None
 
     with (
         serve(command) as url,
-        RemoteStream(url, ALL) as stream,
+        closing(RemoteStream(url, ALL)) as stream,
         pytest.raises(errors.ContainerRuntimeError) as caught,
     ):
         stream.wait(30)
@@ -166,7 +167,7 @@ def test_a_runtime_that_leaves_or_talks_nonsense_ends_the_stream(last: bytes) ->
         client.read_until(lambda: "stderr" in client.streams)
         client.socket.sendall(last)
 
-    with serve(command) as url, RemoteStream(url, ALL) as stream:
+    with serve(command) as url, closing(RemoteStream(url, ALL)) as stream:
         assert read_all(stream.stdout) == b""
         with pytest.raises(errors.ContainerRuntimeError, match="without a status"):
             stream.wait(30)
