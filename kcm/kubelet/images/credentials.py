@@ -8,7 +8,6 @@ in a registry's name matches within one label, as upstream, but not in its port.
 from __future__ import annotations
 
 import base64
-import binascii
 import json
 from collections.abc import Iterable, Iterator, Mapping
 from fnmatch import fnmatchcase
@@ -62,7 +61,7 @@ def _list_entries(pod: Pod, lookups: Lookups) -> Iterator[tuple[str, Mapping[str
             config = json.loads(base64.b64decode((secret.data or {})[key]))
             entries = config["auths"] if key == ".dockerconfigjson" else config
             pairs: Iterable[tuple[str, Any]] = entries.items()
-        except (KeyError, ValueError, TypeError, AttributeError):
+        except (KeyError, ValueError, TypeError, AttributeError, RecursionError):
             continue
         yield from ((name, entry) for name, entry in pairs if isinstance(entry, dict))
 
@@ -89,6 +88,6 @@ def _convert(entry: Mapping[str, Any]) -> Credentials:
         try:
             both = base64.b64decode(str(auth)).decode()
             username, _, password = both.partition(":")
-        except (binascii.Error, UnicodeDecodeError):
+        except ValueError:
             pass  # what is in the other two fields is used
     return Credentials(username, password, str(entry.get("identitytoken") or ""))

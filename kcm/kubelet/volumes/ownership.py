@@ -68,13 +68,14 @@ def _give(name: str, group: int, folder: int | None) -> None:
     except FileNotFoundError:
         return  # somebody has removed it meanwhile
     try:
-        os.chown(name, -1, group, dir_fd=folder, follow_symlinks=False)
+        opened = f"/proc/self/fd/{descriptor}"  # leads to what was opened, a link included
+        os.chown(opened, -1, group)
         mode = os.fstat(descriptor).st_mode
         if stat.S_ISLNK(mode):
             return
         wanted = stat.S_IMODE(mode) | _READ_WRITE
         if stat.S_ISDIR(mode):
             wanted |= _SEARCH | stat.S_ISGID
-        os.chmod(f"/proc/self/fd/{descriptor}", wanted)
+        os.chmod(opened, wanted)
     finally:
         os.close(descriptor)

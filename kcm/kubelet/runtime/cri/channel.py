@@ -52,9 +52,13 @@ class RuntimeChannel:
     def call(self, name: str, deadline: float | None = TIMEOUT, **fields: Any) -> Message:
         """Makes the call of that name with a request of these fields; returns its response.
 
-        `deadline` is in seconds from now, None for none. Raises CallFailed.
+        `deadline` is in seconds from now, None for none. Raises CallFailed, also for text that is
+        not Unicode, which cannot be sent.
         """
-        request = calls()[name].request(**fields)
+        try:
+            request = calls()[name].request(**fields)
+        except UnicodeError as error:
+            raise CallFailed(f"rpc error: code = InvalidArgument desc = {error}") from error
         try:
             return self._methods[name](request, timeout=deadline)
         except grpc.RpcError as error:

@@ -80,7 +80,7 @@ class CRIRuntime:
 
     def run_pod_sandbox(self, config: cri.SandboxConfig) -> str:
         if config.log_directory:
-            Path(config.log_directory).mkdir(mode=0o755, parents=True, exist_ok=True)
+            _make_log_folder(Path(config.log_directory))
         try:
             with self._groups_lock:
                 self._starting.add(config.uid)
@@ -110,14 +110,13 @@ class CRIRuntime:
 
     def remove_pod_sandbox(self, sandbox_id: str) -> None:
         self.stop_pod_sandbox(sandbox_id)
-        listed = {sandbox.id: sandbox for sandbox in self._list_sandboxes()}
-        for container in self.list_containers():
-            if container.sandbox_id == sandbox_id:
-                self.remove_container(container.id)
+        listed = self._list_sandboxes(id=sandbox_id)
+        for container in self._list_containers(pod_sandbox_id=sandbox_id):
+            self.remove_container(container.id)
         self._call_on_present("RemovePodSandbox", pod_sandbox_id=sandbox_id)
         with self._lock:
             self._networks.pop(sandbox_id, None)
-        if removed := listed.get(sandbox_id):
+        for removed in listed:
             self._clean_up(removed.metadata.uid, removed.annotations.get(LOG_DIRECTORY, ""))
 
     def _clean_up(self, uid: str, log_directory: str) -> None:
@@ -155,9 +154,10 @@ class CRIRuntime:
                 )
         return sandboxes
 
-    def _list_sandboxes(self) -> list[Message]:
-        answer = self._channel.call("ListPodSandbox", filter={"label_selector": self._labels})
-        return list(answer.items)
+    def _list_sandboxes(self, **chosen: str) -> list[Message]:
+        """Returns this kubelet's sandboxes that the fields of CRI's filter choose."""
+        wanted = {"label_selector": self._labels, **chosen}
+        return list(self._channel.call("ListPodSandbox", filter=wanted).items)
 
     def _network(self, sandbox_id: str, *, ready: bool) -> _Network | None:
         """Returns the network of a sandbox, None if the sandbox is gone."""
@@ -185,17 +185,14 @@ class CRIRuntime:
         log = Path(sandbox.log_directory) / config.log_path
         annotations = {RESOURCES: _RESOURCES.dump_json(config.resources).decode()}
         message = configs.build_container(config, self._labels, annotations)
-        try:
-            log.parent.mkdir(mode=0o755, parents=True, exist_ok=True)
-            answer = self._channel.call(
-                "CreateContainer",
-                pod_sandbox_id=sandbox_id,
-                config=message,
-                # containerd 2.1 ends with a panic if this is missing.
-                sandbox_config=self._build_sandbox(sandbox),
-            )
-        except OSError as error:
-            raise errors.ContainerRuntimeError(f"failed to create {log.parent}: {error}") from error
+        _make_log_folder(log.parent)
+        answer = self._channel.call(
+            "CreateContainer",
+            pod_sandbox_id=sandbox_id,
+            config=message,
+            # containerd 2.1 ends with a panic if this is missing.
+            sandbox_config=self._build_sandbox(sandbox),
+        )
         return str(answer.container_id)
 
     def start_container(self, container_id: str) -> None:
@@ -218,8 +215,12 @@ class CRIRuntime:
             self._updated.pop(container_id, None)
 
     def list_containers(self) -> list[cri.RuntimeContainer]:
-        answer = self._channel.call("ListContainers", filter={"label_selector": self._labels})
-        return [statuses.convert_container(container) for container in answer.containers]
+        return [statuses.convert_container(container) for container in self._list_containers()]
+
+    def _list_containers(self, **chosen: str) -> list[Message]:
+        """Returns this kubelet's containers that the fields of CRI's filter choose."""
+        wanted = {"label_selector": self._labels, **chosen}
+        return list(self._channel.call("ListContainers", filter=wanted).containers)
 
     def container_status(self, container_id: str) -> cri.RuntimeContainerStatus:
         status = self._call_container("ContainerStatus", container_id=container_id).status
@@ -299,6 +300,14 @@ class CRIRuntime:
         except CallFailed as error:
             if error.code is not _NOT_FOUND:
                 raise
+
+
+def _make_log_folder(folder: Path) -> None:
+    """Makes a folder for logs. Raises ContainerRuntimeError."""
+    try:
+        folder.mkdir(mode=0o755, parents=True, exist_ok=True)
+    except OSError as error:
+        raise errors.ContainerRuntimeError(f"failed to create {folder}: {error}") from error
 
 
 def _read_resources(status: Message) -> cri.Resources:

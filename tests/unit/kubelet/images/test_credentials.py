@@ -69,11 +69,19 @@ def test_the_most_specific_comes_first_and_auth_before_the_rest() -> None:
     assert find("hub.io/app", secret(auths, "kubernetes.io/dockercfg")) == [("me", "word")]
 
 
+@pytest.mark.parametrize("auth", ["é", "a", base64.b64encode(b"\xff").decode()])
+def test_an_auth_that_is_no_text_leaves_the_other_fields(auth: str) -> None:
+    assert find("hub.io/app", secret({"auths": {"hub.io": {**ME, "auth": auth}}})) == [
+        ("me", "word")
+    ]
+
+
 @pytest.mark.parametrize(
     "stored",
     [
         None,
         secret("no json"),
+        secret("[" * 100_000),
         secret([]),
         secret({"auths": None}),
         secret({"auths": {"hub.io": "text"}}),

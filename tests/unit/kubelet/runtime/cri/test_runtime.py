@@ -13,7 +13,9 @@ import pytest
 
 from kcm import errors
 from kcm.kubelet import cri
+from kcm.kubelet.images.store import Credentials
 from kcm.kubelet.runtime.cri.channel import CallFailed, RuntimeChannel
+from kcm.kubelet.runtime.cri.images import CRIImages
 from kcm.kubelet.runtime.cri.pod_cgroups import PodCgroups
 from kcm.kubelet.runtime.cri.runtime import LOG_DIRECTORY, OWNER, CRIRuntime
 from kcm.kubelet.runtime.cri.services import connect
@@ -89,6 +91,13 @@ def test_errors_have_gos_words_and_their_own_types(tmp_path: Path) -> None:
             runtime.reopen_container_log("c1")
 
 
+def test_text_that_cannot_be_sent_fails_the_call(tmp_path: Path) -> None:
+    with serve(tmp_path, {}) as channel:
+        images = CRIImages(channel)
+        with pytest.raises(errors.ImagePullFailed, match="code = InvalidArgument desc = 'utf-8'"):
+            images.pull("busybox", Credentials("me", "\ud800"))
+
+
 def test_a_runtime_that_hangs_ends_a_call_at_its_deadline(tmp_path: Path) -> None:
     goes_on = threading.Event()
 
@@ -113,6 +122,47 @@ def test_only_what_this_kubelet_has_made_is_asked_for(tmp_path: Path) -> None:
         runtime = runtime_at(channel)
         assert (runtime.list_pod_sandboxes(), runtime.list_containers()) == ([], [])
     assert asked == [OURS, OURS]
+
+
+def test_a_sandbox_is_removed_after_its_containers_and_no_other_is_asked_for(
+    tmp_path: Path,
+) -> None:
+    calls: list[tuple[str, str]] = []
+
+    def note(name: str, field: str, **fields: Any) -> Answer:
+        def answer(request: Any, _: grpc.ServicerContext) -> Mapping[str, Any]:
+            calls.append((name, getattr(getattr(request, "filter", request), field)))
+            return fields
+
+        return answer
+
+    container = {"id": "c1", "pod_sandbox_id": "s1", "labels": OURS}
+    answers: dict[str, Answer] = {
+        "StopPodSandbox": note("stop", "pod_sandbox_id"),
+        "ListPodSandbox": note("sandboxes", "id"),
+        "ListContainers": note("containers", "pod_sandbox_id", containers=[container]),
+        "ContainerStatus": give(status={"id": "c1"}),
+        "RemoveContainer": note("remove container", "container_id"),
+        "RemovePodSandbox": note("remove", "pod_sandbox_id"),
+    }
+    with serve(tmp_path, answers) as channel:
+        runtime_at(channel).remove_pod_sandbox("s1")
+    assert calls == [
+        ("stop", "s1"), ("sandboxes", "s1"), ("containers", "s1"), ("remove container", "c1"),
+        ("remove", "s1"),
+    ]  # fmt: skip
+
+
+def test_a_sandbox_whose_log_folder_cannot_be_made_is_a_failure_of_the_runtime(
+    tmp_path: Path,
+) -> None:
+    (tmp_path / "file").touch()
+    config = cri.SandboxConfig("web", "shop", "u1", log_directory=str(tmp_path / "file" / "logs"))
+    with (
+        serve(tmp_path, {}) as channel,
+        pytest.raises(errors.ContainerRuntimeError, match=r"failed to create .*/file/logs"),
+    ):
+        runtime_at(channel).run_pod_sandbox(config)
 
 
 def test_the_address_of_a_ready_sandbox_is_asked_for_once_it_has_one(tmp_path: Path) -> None:
@@ -199,8 +249,12 @@ def test_the_group_of_a_pod_goes_with_its_last_sandbox(tmp_path: Path) -> None:
     def remove(request: Any, _: grpc.ServicerContext) -> None:
         del listed[request.pod_sandbox_id]
 
+    def list_(request: Any, _: grpc.ServicerContext) -> Mapping[str, Any]:
+        chosen = request.filter.id
+        return {"items": [each for name, each in listed.items() if chosen in ("", name)]}
+
     answers: dict[str, Answer] = {
-        "ListPodSandbox": lambda *_: {"items": list(listed.values())},
+        "ListPodSandbox": list_,
         "ListContainers": give(),
         "StopPodSandbox": give(),
         "RemovePodSandbox": remove,
