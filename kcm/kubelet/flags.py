@@ -46,7 +46,9 @@ def parse_flags(flags: Flags) -> KubeletOptions:
                 flag = name.replace("_", "-")
                 raise ConfigurationError(f"--{flag} {values[name]!r}: {error}") from None
     if "container_runtime_endpoint" in values:
-        values.setdefault("container_runtime", CRI)
+        runtime = values.setdefault("container_runtime", CRI)
+        why = f"--container-runtime-endpoint has no effect with --container-runtime {runtime}"
+        require(runtime == CRI, why)
     return KubeletOptions(
         **values,
         dns=_parse_dns(given),

@@ -21,12 +21,14 @@ from kcm.cli.up.folder import StateFolder
 from kcm.cli.up.identity import with_identity
 from kcm.cli.up.plan import (
     CRI,
+    DEFAULT_ENDPOINT,
     ENDPOINT_FLAG,
     HEALTH_ENV,
     AccessOptions,
     UpOptions,
     absolute,
     check_ports,
+    choose_endpoint,
     process_specs,
     redis_spec,
     with_nodes,
@@ -110,17 +112,14 @@ _DISPATCHED = "pods"  # the kind by whose dispatch lease a running manager is re
 @click.option(
     "--runtime",
     type=click.Choice(("process", CRI)),
-    default="process",
-    show_default=True,
     help="What that node runs: processes, or containers of a runtime that speaks CRI v1, as "
-    "containerd does. Containers need root and kcm[cri], and their node has no taint.",
+    "containerd does. Containers need root and kcm[cri], and their node has no taint. Default: "
+    f"process, or cri with {ENDPOINT_FLAG}.",
 )
 @click.option(
     ENDPOINT_FLAG,
-    default="unix:///run/containerd/containerd.sock",
     metavar="unix://PATH",
-    show_default=True,
-    help="Where that runtime listens.",
+    help=f"Where that runtime listens. Default: {DEFAULT_ENDPOINT}.",
 )
 @click.option(
     "--local-storage-class/--no-local-storage-class",
@@ -166,8 +165,8 @@ def up(
     admission_control_config_file: Path | None,
     nodes_count: int,
     kubelet: bool,
-    runtime: str,
-    container_runtime_endpoint: str,
+    runtime: str | None,
+    container_runtime_endpoint: str | None,
     local_storage_class: bool,
     nodes_stages: Path | None,
     demo: bool,
@@ -208,8 +207,8 @@ def up(
         redis_port, flower_port, workers, concurrency, pool, health_port, api_port,
         access=access, local_storage_class=local_storage_class)  # fmt: skip
     options = with_nodes(options, nodes_count, nodes_stages, short_times=demo)
+    endpoint = choose_endpoint(runtime, container_runtime_endpoint, kubelet=kubelet)
     if kubelet:
-        endpoint = container_runtime_endpoint if runtime == CRI else ""
         options = with_real_node(options, endpoint=endpoint, short_times=demo)
     given = demonstration.manager_flags(manager_flags) if demo else list(manager_flags)
     if given:

@@ -33,6 +33,7 @@ PROCESS = "kcm.dev/process"  # the label and the taint of a real node that runs 
 CONTAINERS = "kcm.dev/containers"  # the label of one that runs containers
 CRI = "cri"  # the value of --runtime for containers
 ENDPOINT_FLAG = "--container-runtime-endpoint"
+DEFAULT_ENDPOINT = "unix:///run/containerd/containerd.sock"
 DEMO_GRACE = 10  # the grace period of nodes with --demo, in seconds
 # A lease is renewed every quarter of its duration, well within the grace period.
 DEMO_NODE_FLAGS = (
@@ -172,6 +173,20 @@ def with_nodes(
         stages.load(file)
         flags.append(f"--stages={file.absolute()}")
     return replace(options, nodes=count, node_flags=tuple(flags))
+
+
+def choose_endpoint(runtime: str | None, endpoint: str | None, *, kubelet: bool) -> str:
+    """Returns where the container runtime of the machine's node listens, "" for processes.
+
+    `runtime` and `endpoint` are None where their flags are not given; the endpoint's alone means
+    containers. Raises ConfigurationError if a flag would have no effect.
+    """
+    if not kubelet and (runtime == CRI or endpoint is not None):
+        flag = f"--runtime {CRI}" if endpoint is None else ENDPOINT_FLAG
+        raise errors.ConfigurationError(f"{flag} has no effect with --no-kubelet")
+    if endpoint is not None and runtime not in (None, CRI):
+        raise errors.ConfigurationError(f"{ENDPOINT_FLAG} has no effect with --runtime {runtime}")
+    return endpoint or DEFAULT_ENDPOINT if runtime == CRI or endpoint is not None else ""
 
 
 def with_real_node(options: UpOptions, *, endpoint: str, short_times: bool) -> UpOptions:

@@ -54,6 +54,13 @@ def test_texts_become_what_they_mean() -> None:
     assert options.pods_dir == Path("/var/lib/kcm/pods")
 
 
+def test_an_endpoint_means_containers_and_contradicts_another_runtime() -> None:
+    endpoint = "unix:///s"
+    assert parse(container_runtime_endpoint=endpoint).container_runtime == "cri"
+    with pytest.raises(ConfigurationError, match="no effect with --container-runtime process"):
+        parse(container_runtime_endpoint=endpoint, container_runtime="process")
+
+
 @pytest.mark.parametrize(
     ("text", "address"),
     [("10.0.0.7:6443", ("10.0.0.7", 6443)), ("[::1]:8001", ("::1", 8001))],

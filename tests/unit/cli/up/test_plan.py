@@ -15,6 +15,7 @@ from kcm.cli.up.plan import (
     AccessOptions,
     RealNode,
     UpOptions,
+    choose_endpoint,
     machine_name,
     process_specs,
     with_nodes,
@@ -206,6 +207,32 @@ def test_nodes_wait_for_the_cloud_only_if_it_initializes_them(
 def test_a_container_runtime_that_is_not_there_is_a_sentence() -> None:
     with pytest.raises(errors.ConfigurationError, match="there is no socket /no/such"):
         with_real_node(UpOptions(), endpoint="unix:///no/such.sock", short_times=False)
+
+
+@pytest.mark.parametrize(
+    ("runtime", "given", "chosen"),
+    [
+        (None, None, ""),
+        ("process", None, ""),
+        ("cri", None, "unix:///run/containerd/containerd.sock"),
+        ("cri", "unix:///s", "unix:///s"),
+        (None, "unix:///s", "unix:///s"),
+    ],
+)
+def test_an_endpoint_means_containers(runtime: str | None, given: str | None, chosen: str) -> None:
+    assert choose_endpoint(runtime, given, kubelet=True) == chosen
+    assert choose_endpoint(None, None, kubelet=False) == ""
+
+
+@pytest.mark.parametrize(
+    ("runtime", "given", "kubelet"),
+    [("process", "unix:///s", True), (None, "unix:///s", False), ("cri", None, False)],
+)
+def test_a_flag_of_the_runtime_without_effect_is_refused(
+    runtime: str | None, given: str | None, kubelet: bool
+) -> None:
+    with pytest.raises(errors.ConfigurationError, match=r"^--.* has no effect with --"):
+        choose_endpoint(runtime, given, kubelet=kubelet)
 
 
 def test_a_node_of_containers_has_no_taint(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
