@@ -1,9 +1,13 @@
-"""Holds any number of leases in one loop.
+"""Holds any number of leases in one loop, and shares them with the keepers of other processes.
 
 Guarantees: for each lease `on_started` and `on_stopped` alternate, and are called in the loop's
 thread. If a lease is lost and acquired again, both are called, even if no other process held the
 lease in between. While a call to Redis hangs, the callbacks are late, but `FencedLease.held` and
 the fence are not. Give the keeper a `RedisIO` whose socket timeout is below the lease's duration.
+
+Whoever comes first takes a free lease. One that is shared goes on to the keeper with the greatest
+weight for it (rendezvous hashing, design 0067): that keeper asks, and the holder gives it at its
+next renewal.
 """
 
 from __future__ import annotations
@@ -22,6 +26,8 @@ from kcm.redisio import Fence, RedisIO
 log = structlog.get_logger(__name__)
 
 _SHOWN = 5  # names of leases in one line
+_GIVEN_WITHIN = 2  # renewals; a holder gives a lease at the first one after it was asked
+_LOOK_EVERY = 0.1  # seconds between looks for a lease that is about to be given
 
 
 @dataclass
@@ -31,7 +37,9 @@ class _KeptLease:
     lease: FencedLease
     on_started: Callable[[Fence], None]
     on_stopped: Callable[[], None]
+    shares: Callable[[], bool]  # whether the lease is shared now
     started: str = ""  # the token for which on_started was called, "" after on_stopped
+    asked_at: float | None = None  # when it was asked for first, on the monotonic clock
 
 
 class LeaseKeeper(Loop):
@@ -56,10 +64,17 @@ class LeaseKeeper(Loop):
         self._kept: list[_KeptLease] = []
 
     def add(
-        self, name: str, on_started: Callable[[Fence], None], on_stopped: Callable[[], None]
+        self,
+        name: str,
+        on_started: Callable[[Fence], None],
+        on_stopped: Callable[[], None],
+        *,
+        shares: Callable[[], bool] = lambda: False,
     ) -> FencedLease:
-        """Holds the lease `name` from the next turn on.
+        """Holds the lease `name` from the next turn on, if it is free.
 
+        `shares` reports at each turn whether the lease is shared with other keepers. A holder that
+        is not ready for its work yet does not ask for leases that others hold.
         The callbacks must return at once. One that raises is logged, and the lease is kept.
         """
         lease = FencedLease(
@@ -70,7 +85,7 @@ class LeaseKeeper(Loop):
             renew_every=self._renew_every,
             clock=self._clock,
         )
-        self._kept.append(_KeptLease(lease, on_started, on_stopped))
+        self._kept.append(_KeptLease(lease, on_started, on_stopped, shares))
         self.wake()
         return lease
 
@@ -86,16 +101,30 @@ class LeaseKeeper(Loop):
         """Acquires and renews all leases in one call, then calls back for every change."""
         if not self._kept:
             return Turn()
+        leases = {kept.lease: kept.shares() for kept in self._kept}
         try:
-            acquire_all(self._io, self.holder, [kept.lease for kept in self._kept], self._clock)
+            acquire_all(self._io, self.holder, leases, self._clock)
         except errors.KcmError as error:
             log.warning("leases could not be renewed", holder=self.holder, error=str(error))
         changes = [kept for kept in self._kept if kept.lease.known_token() != kept.started]
-        self._log_all("lost", [kept.lease.name for kept in changes if kept.started])
+        ended = [kept.lease for kept in changes if kept.started]
+        self._log_all("lost", [e.name for e in ended if e.seen_status != "GIVEN"])
+        self._log_all("given to others", [e.name for e in ended if e.seen_status == "GIVEN"])
         self._log_all("acquired", [k.lease.name for k in changes if k.lease.known_token()])
         for kept in changes:
             self._call_back(kept)
-        return Turn(upkeep_in=self._renew_every)
+        return Turn(upkeep_in=_LOOK_EVERY if self._expects_leases() else self._renew_every)
+
+    def _expects_leases(self) -> bool:
+        """Reports whether a lease is likely to be given to this keeper before its next renewal."""
+        now = self._clock.monotonic()
+        limit = _GIVEN_WITHIN * self._renew_every
+        for kept in self._kept:
+            if kept.lease.seen_status != "ASKED":
+                kept.asked_at = None
+            elif kept.asked_at is None:
+                kept.asked_at = now
+        return any(k.asked_at is not None and now - k.asked_at < limit for k in self._kept)
 
     def _log_all(self, what: str, names: list[str]) -> None:
         """Logs that leases were acquired or lost, in one line."""

@@ -12,7 +12,7 @@ made twice need the fence (designs 0001 and 0030).
 from __future__ import annotations
 
 import uuid
-from collections.abc import Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from kcm import errors
@@ -50,6 +50,7 @@ class FencedLease:
         self._clock = clock or RealClock()
         self._holding = _Holding()
         self.seen_holder = ""  # the holder at the last acquire, "" if there was none
+        self.seen_status = ""  # the answer to the last acquire: HELD, TAKEN, ASKED or GIVEN
 
     def try_acquire(self) -> bool:
         """Acquires the lease if it is free or has expired, or renews it if this holder has it.
@@ -57,7 +58,7 @@ class FencedLease:
         Reports whether it is held. Raises: StoreUnavailable; unless a later call succeeds, a held
         lease then expires.
         """
-        acquire_all(self._io, self.holder, [self], self._clock)
+        acquire_all(self._io, self.holder, {self: False}, self._clock)
         return self.held
 
     def renew(self) -> bool:
@@ -102,15 +103,15 @@ class FencedLease:
 
     def apply_reply(self, status: str, token: str, holder: str, before: float) -> None:
         """Applies the reply of lease_acquire to a call that was sent at `before` (monotonic)."""
-        self.seen_holder = holder
+        self.seen_holder, self.seen_status = holder, status
         self._holding = _Holding(token, before + self.duration) if status == "HELD" else _Holding()
 
     def _args(self, token: str) -> tuple[str, int, str]:
         return (self.name, round(self.duration * 1000), token)
 
-    def acquire_args(self) -> tuple[str, int, str]:
+    def acquire_args(self, *, shared: bool = False) -> tuple[str, int, str, str]:
         """Returns the arguments for this lease in a call of lease_acquire."""
-        return self._args(self.known_token())
+        return (*self._args(self.known_token()), "1" if shared else "")
 
 
 @dataclass(frozen=True)
@@ -121,10 +122,16 @@ class _Holding:
     until: float = 0.0  # the end of the lease, on the monotonic clock
 
 
-def acquire_all(io: RedisIO, holder: str, leases: Sequence[FencedLease], clock: Clock) -> None:
-    """Acquires or renews several leases of one holder in one call. Raises: StoreUnavailable."""
+def acquire_all(
+    io: RedisIO, holder: str, leases: Mapping[FencedLease, bool], clock: Clock
+) -> None:
+    """Acquires or renews several leases of one holder in one call. Raises: StoreUnavailable.
+
+    Those that map to true are shared: the holder asks for them if its weight is the greatest, and
+    gives them to another with a greater one that asks (design 0067).
+    """
     before = clock.monotonic()
-    args = [part for lease in leases for part in lease.acquire_args()]
+    args = [part for lease, shared in leases.items() for part in lease.acquire_args(shared=shared)]
     _, *reply = io.call("lease_acquire", holder, *args)
     answers = zip(reply[::3], reply[1::3], reply[2::3], strict=True)
     for lease, (status, token, current) in zip(leases, answers, strict=True):

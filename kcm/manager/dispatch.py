@@ -1,8 +1,8 @@
 """Dispatch: adds keys to the work queues for watch events (design 0005).
 
-One manager at a time dispatches a kind, under a fenced lease. The others have warm caches and keep
-the keys of events that the leader has not confirmed yet, so that the one that takes over continues
-where the leader stopped.
+One manager at a time dispatches a kind, under a fenced lease; managers share the kinds out (design
+0067). The others have warm caches and keep the keys of events that the leader has not confirmed
+yet, so that the one that takes over continues where the leader stopped.
 
 Guarantees: the script that adds the keys of events also stores the position of these events, so the
 keys of no event are lost, and a leader that lost its lease adds nothing. Each key is added at least

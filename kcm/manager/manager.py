@@ -79,7 +79,13 @@ class Manager:
         return self.context.caches.view(controller, self.context.clock.now())
 
     def _kind(self, resource: Resource, routes: list[WatchRoute]) -> KindDispatcher:
-        lease = self.leases.add(f"dispatch:{resource.name}", self._took_over, _ignore_stop)
+        # A manager without caches does not ask for kinds that others dispatch.
+        lease = self.leases.add(
+            f"dispatch:{resource.name}",
+            self._took_over,
+            _ignore_stop,
+            shares=lambda: self._is_recovered(resource),
+        )
         return KindDispatcher(
             resource,
             routes,
@@ -124,6 +130,10 @@ class Manager:
     def recover_listed(self) -> None:
         """Recovers the deletions of kinds that were listed since the last call."""
         self._unrecovered = list(recover(self.context, self._unrecovered))
+
+    def _is_recovered(self, resource: Resource) -> bool:
+        """Reports whether the kind was listed, and the deletions before its list recovered."""
+        return all(kind.resource != resource for kind in self._unrecovered)
 
     def _took_over(self, fence: Fence) -> None:
         self._wake_dispatcher()

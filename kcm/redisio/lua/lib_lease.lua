@@ -32,3 +32,25 @@ local function write_lease(name, holder, token, duration)
   redis.call('HSET', P .. ':lease:' .. name, 'holder', holder, 'token', token,
     'expires', int(NOW + duration))
 end
+
+-- Leases are shared by rendezvous: each of those who want one has a weight for it, which anybody can
+-- compute, and the greatest one shall have it (design 0067).
+local function weigh_holder(name, holder)
+  return redis.sha1hex(name .. ' ' .. holder)
+end
+
+-- Returns who has asked for a lease within half of its duration and has a greater weight than the
+-- holder, or nil.
+local function read_asker(name, holder, duration)
+  local asked = redis.call('HMGET', P .. ':lease:' .. name, 'asker', 'asked')
+  local asker, since = asked[1] or '', NOW - whole(asked[2])
+  local waits = asker ~= '' and since >= 0 and since <= duration / 2
+  return waits and weigh_holder(name, asker) > weigh_holder(name, holder) and asker or nil
+end
+
+-- Notes who asks for a lease, unless somebody with a greater weight does.
+local function ask_for_lease(name, holder, duration)
+  if not read_asker(name, holder, duration) then
+    redis.call('HSET', P .. ':lease:' .. name, 'asker', holder, 'asked', int(NOW))
+  end
+end

@@ -20,6 +20,7 @@ class Store:
         self.takes = 0.0  # seconds per call
         self.down = False
         self.token = "1"
+        self.status = "HELD"  # the answer for each lease that is acquired
         self.calls: list[tuple[Any, ...]] = []
 
     def call(self, name: str, *args: Any, call_id: str | None = None) -> list[str]:
@@ -28,7 +29,8 @@ class Store:
         if self.down:
             raise errors.StoreUnavailable
         if name == "lease_acquire":
-            return ["OK", *["HELD", self.token, str(args[0])] * (len(args) // 3)]
+            token = self.token if self.status == "HELD" else ""
+            return ["OK", *[self.status, token, str(args[0])] * (len(args) // 4)]
         return ["OK", "OK"]
 
 
@@ -130,8 +132,8 @@ def test_the_keeper_holds_several_leases_with_one_call_a_pass(
     first, second = Callbacks(keeper, "a"), Callbacks(keeper, "b")
     keeper.turn(0.0)
     keeper.turn(0.0)
-    assert store.calls[0] == ("lease_acquire", "me", "a", 4000, "", "b", 4000, "")
-    assert store.calls[1] == ("lease_acquire", "me", "a", 4000, "1", "b", 4000, "1")
+    assert store.calls[0] == ("lease_acquire", "me", "a", 4000, "", "", "b", 4000, "", "")
+    assert store.calls[1] == ("lease_acquire", "me", "a", 4000, "1", "", "b", 4000, "1", "")
     assert first.events == second.events == ["started 1"]
 
 
@@ -178,5 +180,39 @@ def test_giving_up_tells_first_and_outlives_a_store_that_is_away(
     keeper.turn(0.0)
     store.down = True
     keeper.end()
+    assert callbacks.events == ["started 1", "stopped"]
+    assert not callbacks.lease.held
+
+
+def test_a_lease_is_shared_from_when_its_holder_is_ready(keeper: LeaseKeeper, store: Store) -> None:
+    ready: list[str] = []
+    keeper.add("a", lambda _: None, lambda: None, shares=lambda: bool(ready))
+    keeper.turn(0.0)
+    ready.append("now")
+    keeper.turn(0.0)
+    assert [call[-1] for call in store.calls] == ["", "1"]
+
+
+def test_a_keeper_that_has_asked_looks_often_until_the_lease_should_have_been_given(
+    keeper: LeaseKeeper, store: Store, clock: FakeClock
+) -> None:
+    Callbacks(keeper, "a")
+    store.status = "ASKED"
+    waits = []
+    for _ in range(3):
+        waits.append(keeper.turn(0.0).upkeep_in)
+        clock.step(1.0)
+    assert waits == [0.1, 0.1, 1.0]
+    store.status = "TAKEN"
+    assert keeper.turn(0.0).upkeep_in == 1.0
+    store.status = "ASKED"
+    assert keeper.turn(0.0).upkeep_in == 0.1
+
+
+def test_a_lease_that_was_given_to_another_has_ended(keeper: LeaseKeeper, store: Store) -> None:
+    callbacks = Callbacks(keeper, "a")
+    keeper.turn(0.0)
+    store.status = "GIVEN"
+    keeper.turn(0.0)
     assert callbacks.events == ["started 1", "stopped"]
     assert not callbacks.lease.held

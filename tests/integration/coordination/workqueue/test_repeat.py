@@ -37,7 +37,7 @@ CALLS: dict[str, list[str | int]] = {
     "queue_forget": ["", "", "", Q, "failing"],
     "queue_drain": [Q, 1],
     "queue_stats": [],
-    "lease_acquire": ["me", "l", 4000, "", "free", 4000, ""],
+    "lease_acquire": ["me", "l", 4000, "", "", "free", 4000, "", ""],
     "lease_renew": ["l", 4000, "5"],
     "lease_release": ["l", "5"],
 }
