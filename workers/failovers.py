@@ -12,7 +12,7 @@ import structlog
 from celery import bootsteps
 
 from kcm.redisio import Links, sentinel
-from kcm.redisio.announcements import Announcements, is_given_up, parse_announcement
+from kcm.redisio.announcements import Announcements, follow
 from kcm.settings import Settings
 
 log = structlog.get_logger("kcm.broker")
@@ -74,17 +74,14 @@ class _Listener:
         Celery connects again.
         """
         descriptor = self._announcements.fileno()
-        service, moved = self._announcements.service, None
+        moved = None
         try:
             while (announcement := self._announcements.read(0)) is not None:
-                moved = parse_announcement(*announcement, service) or moved
-                if is_given_up(*announcement, service):
-                    LINKS.announce_master(None)
+                moved = follow(LINKS, self._announcements.service, *announcement) or moved
         except OSError:
             self._hub.remove_reader(descriptor)
             self._hub.call_later(AGAIN, self.connect)
-        if moved is not None and LINKS.announced_master() != moved:
-            LINKS.announce_master(moved)
+        if moved is not None:
             raise ConnectionError(f"another Redis is the master: {moved[0]}:{moved[1]}")
 
     def close(self) -> None:

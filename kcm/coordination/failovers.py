@@ -8,8 +8,8 @@ import structlog
 
 from kcm.loops import Loop, Turn
 from kcm.redisio import RedisIO, sentinel
-from kcm.redisio.announcements import Announcements, is_given_up, parse_announcement
-from kcm.redisio.links import Address, Links
+from kcm.redisio.announcements import Announcements, follow
+from kcm.redisio.links import Links
 
 log = structlog.get_logger(__name__)
 
@@ -51,20 +51,11 @@ class FailoverLoop(Loop):
         self._is_away = False
         if announcement is None:
             return Turn()
-        channel, text = announcement
-        service = self._announcements.service
-        address = parse_announcement(channel, text, service)
+        address = follow(self._links, self._announcements.service, *announcement)
         if address is not None:
-            self._move(address)
-        elif is_given_up(channel, text, service):
-            self._links.announce_master(None)
-        return Turn(worked=True)
-
-    def _move(self, address: Address) -> None:
-        if self._links.announced_master() != address:
             log.info("another Redis is the master", host=address[0], port=address[1])
-            self._links.announce_master(address)
             self._on_move()
+        return Turn(worked=True)
 
     def end(self) -> None:
         self._announcements.close()

@@ -10,12 +10,13 @@ Source: src/sentinel.c of Redis 7.0, `sentinelFailoverSendSlaveOfNoOne`, `sentin
 
 from __future__ import annotations
 
+import socket
 from typing import Any
 
 import redis
 
 from kcm.redisio import sentinel
-from kcm.redisio.links import Address
+from kcm.redisio.links import Address, Links
 from kcm.settings import Settings
 
 _TOLD = "+failover-state-wait-promotion"
@@ -46,6 +47,20 @@ def is_given_up(channel: str, text: str, service: str) -> bool:
     return channel == _GIVEN_UP and text.split()[1:2] == [service]
 
 
+def follow(links: Links, service: str, channel: str, text: str) -> Address | None:
+    """Leads new connections where an announcement says. Returns the address of the master if it is
+    another than the one that was announced before.
+    """
+    if is_given_up(channel, text, service):
+        links.announce_master(None)
+        return None
+    address = parse_announcement(channel, text, service)
+    if address is None or address == links.announced_master():
+        return None
+    links.announce_master(address)
+    return address
+
+
 class Announcements:
     """Subscribes to one sentinel. For one thread."""
 
@@ -58,16 +73,15 @@ class Announcements:
             }
         )
         self.service = url.service
-        self._client = redis.Redis(
-            *node, **options, health_check_interval=round(settings.health_check_interval)
-        )
+        # The system tests the connection, as the driver does before it sends: this one only reads.
+        self._client = redis.Redis(*node, **options, socket_keepalive=True)
         self._subscription: Any = None
 
     def open(self) -> None:
         """Connects, if it is not connected. Raises OSError if the sentinel is away."""
         if self._subscription is not None:
             return
-        subscription = self._client.pubsub(ignore_subscribe_messages=True)  # type: ignore[no-untyped-call] # the driver's gap
+        subscription = self._client.pubsub()  # type: ignore[no-untyped-call] # the driver's gap
         try:
             subscription.subscribe(*CHANNELS)
         except redis.RedisError as error:
@@ -76,10 +90,8 @@ class Announcements:
 
     def fileno(self) -> int:
         """Returns the descriptor of the connection, for a loop that waits for many."""
-        descriptor: int = (
-            self._subscription.connection._sock.fileno()
-        )  # the driver does not tell it
-        return descriptor
+        sock: socket.socket = self._subscription.connection._sock  # the driver does not tell it
+        return sock.fileno()
 
     def read(self, patience: float) -> tuple[str, str] | None:
         """Returns the next announcement as channel and text, None if there is none in `patience`
@@ -88,6 +100,8 @@ class Announcements:
         self.open()
         try:
             message = self._subscription.get_message(timeout=patience)
+            while message is not None and message["type"] != "message":  # the subscription's reply
+                message = self._subscription.get_message(timeout=0.0)
         except redis.RedisError as error:
             self.close()
             raise OSError(str(error)) from error

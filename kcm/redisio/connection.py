@@ -12,7 +12,7 @@ import json
 import threading
 import uuid
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any
 
 import redis
@@ -99,9 +99,7 @@ class RedisIO:
                 if name in _PROMISED and reply[0] == "OK":
                     self.confirm(term)
                 return reply
-            if self.epoch:  # the name, or the sentinel, may lead to another server by now
-                self.drop()
-            self.attach()
+            self._attach_again()
         raise errors.EpochChanged
 
     def confirm(self, term: str) -> None:
@@ -168,6 +166,14 @@ class RedisIO:
                 epoch=self.epoch,
             )
 
+    def _attach_again(self) -> None:
+        """Attaches over a new connection, unless it is the first time: the name, or the sentinel,
+        may lead to another server by now.
+        """
+        if self.epoch:
+            self.drop()
+        self.attach()
+
     def _load_scripts(self) -> None:
         """Loads the scripts that the server does not have.
 
@@ -200,19 +206,22 @@ class RedisIO:
         """
         epoch, start, term = record
         is_of_term = not term or b"master_replid:" + term in replication
-        if epoch is None or epoch.decode() != self.epoch or not is_of_term:
-            self.attach()
-        if epoch is None or epoch.decode() != self.epoch:  # it has just begun
+        if not is_of_term or not self._is_epoch(epoch):
+            self._attach_again()
+        if not is_of_term or not self._is_epoch(epoch):  # it is the first attach otherwise
             return None
         return int(start or 0)
+
+    def _is_epoch(self, stored: bytes | None) -> bool:
+        """Reports whether this is the epoch that the process knows."""
+        return stored == self.epoch.encode()
 
     def require_epoch(self, epoch: bytes | None) -> None:
         """Raises EpochChanged if this is not the epoch that the process knows, which is read then.
         `epoch` was read together with what has to be of it.
         """
-        if self.epoch and (epoch is None or epoch.decode() != self.epoch):
-            self.drop()
-            self.attach()
+        if self.epoch and not self._is_epoch(epoch):
+            self._attach_again()
             raise errors.EpochChanged
 
     def execute(self, *command: Argument) -> Any:
@@ -223,16 +232,19 @@ class RedisIO:
             return self._execute(*command)
 
     def counter(self) -> int:
-        """Returns the counter that is the source of every resourceVersion. Raises:
-        StoreUnavailable.
+        """Returns the counter that is the source of every resourceVersion. It is of the epoch that
+        this process knows from then on, so that a list can begin with it.
+
+        Raises: StoreUnavailable, EpochChanged.
         """
-        key = self.keys.resource_version()
-        with translate_errors(self.links):
-            try:
-                return int(self._execute("GET", key))
-            except (TypeError, ValueError, redis.exceptions.ResponseError):
-                self.attach()  # it is lost or has another type, and is set again
-                return int(self._execute("GET", key))
+        reads = [("GET", self.keys.resource_version()), ("HGET", self.keys.meta(), "epoch")]
+        for _ in range(2):
+            counter, epoch = self.pipeline_each(reads)
+            if not self.epoch or self._is_epoch(epoch):
+                with suppress(TypeError, ValueError):
+                    return int(counter)
+            self._attach_again()  # sets a counter again that is lost or has another type
+        raise errors.EpochChanged
 
     def now(self) -> float:
         """Returns the time in seconds on the clock by which leases end and keys become due.

@@ -1,9 +1,9 @@
 """Waits until replicas have what was written (design 0066).
 
 Guarantees: when `confirm` returns, as many replicas as this process has seen in step within the
-last KEPT seconds, and at least as many as the settings say, have every write whose reply the caller
-had before, in the same term of the master. Callers that come while one waits share the next wait,
-so that a burst of writes costs one.
+last MISSED_FOR seconds, and at least as many as the settings say, have every write whose reply the
+caller had before, in the same term of the master. Callers that come while one waits share the next
+wait, so that a burst of writes costs one.
 
 A replica that is promoted leaves its master, which goes on until a sentinel tells it otherwise,
 some ten seconds later. That is why one that has left is missed for longer than that.
@@ -27,7 +27,7 @@ import redis
 from kcm import errors
 from kcm.clock import Clock, RealClock
 
-KEPT = 15.0  # seconds
+MISSED_FOR = 15.0  # seconds for which a replica that has left is waited for
 
 
 @dataclass(frozen=True)
@@ -56,7 +56,7 @@ class _Seen:
         if term != self._term:
             self._term, self._counts = term, {}
         self._counts[count] = now
-        self._counts = {n: at for n, at in self._counts.items() if now - at < KEPT}
+        self._counts = {n: at for n, at in self._counts.items() if now - at < MISSED_FOR}
         return max(self._counts)
 
 

@@ -138,24 +138,14 @@ class StoreReader:
     ) -> ObjectList[Kind]:
         """Returns a page of at most `limit` matching objects, in the order of their keys.
 
-        Raises: BadRequest for an invalid continue token, StoreUnavailable; EpochChanged if it goes
-        on in another epoch than that of the pages before.
+        Raises: BadRequest for an invalid continue token, StoreUnavailable; EpochChanged if an epoch
+        begins meanwhile.
         """
-        options = _ListOptions(namespace, label_selector, field_selector, limit)
-        if continue_:
-            return self._read_list(resource, options, decode_continue(continue_))
-        try:
-            return self._read_list(resource, options, ContinueToken("", self.resource_version()))
-        except errors.EpochChanged:  # by now this process knows the epoch
-            return self._read_list(resource, options, ContinueToken("", self.resource_version()))
-
-    def _read_list(
-        self, resource: Resource[Kind], options: _ListOptions, start: ContinueToken
-    ) -> ObjectList[Kind]:
-        label_selector, field_selector = options.label_selector, options.field_selector
-        limit, version = options.limit, start.version
+        after, version, _ = (
+            decode_continue(continue_) if continue_ else ContinueToken("", self.resource_version())
+        )
         items: list[Kind] = []
-        for obj in self._objects(resource, options.namespace, start.key):
+        for obj in self._objects(resource, namespace, after):
             if label_selector and not label_selector.matches(obj.metadata.labels):
                 continue
             if field_selector and not field_selector.matches(obj, resource):
@@ -191,7 +181,10 @@ class StoreReader:
         return list(self._objects(resource, namespace or None, ""))
 
     def resource_version(self) -> int:
-        """Returns the counter, which is the resourceVersion of the newest write of any kind."""
+        """Returns the counter, which is the resourceVersion of the newest write of any kind.
+
+        What is listed next is of the same epoch, or raises EpochChanged.
+        """
         return self._io.counter()
 
     def last_rvs(self, resources: Sequence[Resource]) -> dict[Resource, int]:
@@ -300,16 +293,6 @@ class StoreReader:
         recorder = _DamageRecorder()
         yield recorder
         damage.record_damage(self._io, recorder.damaged, recorder.keys)
-
-
-@dataclass(frozen=True)
-class _ListOptions:
-    """What is wanted of a list, as `StoreReader.list` says."""
-
-    namespace: str | None
-    label_selector: Selector | None
-    field_selector: FieldSelector | None
-    limit: int | None
 
 
 class _DamageRecorder:

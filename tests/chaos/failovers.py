@@ -28,16 +28,15 @@ import redis
 
 from kcm import errors
 from kcm.api.core_v1 import ConfigMap, Namespace
-from kcm.api.scheme import Resource
 from kcm.apimachinery.meta_v1 import ObjectMeta
 from kcm.coordination.failovers import failover_loops
-from kcm.informers.follower import Follower
 from kcm.loops import ThreadHost
 from kcm.redisio import RedisIO
 from kcm.settings import Settings
-from kcm.store import Store, WatchEntry
+from kcm.store import Store
 from kcm.testing.waiting import let_time_pass, until
 from tests.conftest import server_binary
+from tests.integration.redisio.clients import Cache, stored_versions
 from tests.integration.redisio.replicas import Server
 from tests.ports import free_port
 
@@ -258,36 +257,14 @@ class Watcher(Process):
 
     def __init__(self, settings: Settings, number: int) -> None:
         super().__init__(settings, f"watcher-{number}")
-        self.cache: dict[str, int] = {}
-        self._follower = Follower(self.store, self, [CONFIGMAPS])
+        self.cache = Cache(self.store, CONFIGMAPS)
 
     def run(self, stop: threading.Event) -> None:
         while not stop.is_set():
             try:
-                self._follower.read(0.2)
+                self.cache.read(0.2)
             except errors.Temporary:
                 stop.wait(0.1)
-
-    def list_kinds(self, kinds: Sequence[Resource]) -> Mapping[Resource, int]:
-        listed = self.store.list_all(CONFIGMAPS)
-        self.cache = {o.name: int(o.metadata.resource_version or 0) for o in listed.objects}
-        return {CONFIGMAPS: listed.resource_version}
-
-    def apply_changes(
-        self, kind: Resource, changes: Sequence[WatchEntry], resource_version: int
-    ) -> None:
-        for change in changes:
-            self.cache[change.key.partition("/")[2]] = change.resource_version
-
-
-def stored_in(server: Server) -> dict[str, int]:
-    """Returns the resourceVersions of the ConfigMaps that a server stores."""
-    keys: Any = server.client.zrange("kcm:keys:configmaps", 0, -1)
-    with server.client.pipeline(transaction=False) as pipe:
-        for key in keys:
-            pipe.hget(f"kcm:object:configmaps:{key.decode()}", "rv")
-        versions = pipe.execute()
-    return {k.decode().partition("/")[2]: int(v) for k, v in zip(keys, versions, strict=True)}
 
 
 def check(
@@ -321,10 +298,12 @@ def check(
         stop.set()
         for thread in writing:
             thread.join()
-    stored = stored_in(rig.master())
+    stored = stored_versions(rig.master(), CONFIGMAPS)
     try:
         with suppress(AssertionError):  # what differs is counted
-            until(lambda: all(w.cache == stored for w in watchers), "the caches", within=10)
+            until(
+                lambda: all(w.cache.versions == stored for w in watchers), "the caches", within=10
+            )
     finally:
         over.set()
         for thread in watching:
@@ -334,7 +313,7 @@ def check(
     outcome.lost = sum(stored.get(n) != rv for n, rv in outcome.acknowledged.items())
     versions = Counter(outcome.acknowledged.values())
     outcome.given_twice = sum(count - 1 for count in versions.values())
-    outcome.ghosts = sum(len(set(w.cache.items()) ^ set(stored.items())) for w in watchers)
+    outcome.ghosts = sum(len(set(w.cache.versions.items()) ^ set(stored.items())) for w in watchers)
     return outcome
 
 

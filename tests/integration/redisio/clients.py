@@ -18,16 +18,17 @@ PODS = BUILT_IN.lookup("pods")
 
 
 class Cache:
-    """The names of the pods, with their resourceVersions, as a watch shows them."""
+    """The names of the objects of a kind, with their resourceVersions, as a watch shows them."""
 
-    def __init__(self, store: Store) -> None:
-        self._store = store
-        self.pods: dict[str, int] = {}
+    def __init__(self, store: Store, kind: Resource = PODS) -> None:
+        self._store, self._kind = store, kind
+        self._follower = Follower(store, self, [kind])
+        self.versions: dict[str, int] = {}
 
     def list_kinds(self, kinds: Sequence[Resource]) -> Mapping[Resource, int]:
-        listed = self._store.list_all(PODS)
-        self.pods = {obj.name: int(obj.metadata.resource_version or 0) for obj in listed.objects}
-        return {PODS: listed.resource_version}
+        listed = self._store.list_all(self._kind)
+        self.versions = {o.name: int(o.metadata.resource_version or 0) for o in listed.objects}
+        return {self._kind: listed.resource_version}
 
     def apply_changes(
         self, kind: Resource, changes: Sequence[WatchEntry], resource_version: int
@@ -35,9 +36,13 @@ class Cache:
         for change in changes:
             name = change.key.partition("/")[2]
             if change.type == "DELETED":
-                self.pods.pop(name, None)
+                self.versions.pop(name, None)
             else:
-                self.pods[name] = change.resource_version
+                self.versions[name] = change.resource_version
+
+    def read(self, patience: float) -> bool:
+        """Reads the watch once. Returns whether nothing had changed. Raises: Temporary."""
+        return self._follower.read(patience) == 0 and not self._follower.is_listing
 
 
 class Client:
@@ -51,7 +56,6 @@ class Client:
         self.io = replicas.connect(self._link)
         self.store = Store(self.io)
         self.cache = Cache(self.store)
-        self._follower = Follower(self.store, self.cache, [PODS])
         self.fence: Fence | None = None
 
     def lead(self, server: Server | None = None) -> None:
@@ -73,7 +77,7 @@ class Client:
     def read(self) -> bool:
         """Reads the watch once. Returns whether it was read and nothing had changed."""
         try:
-            return self._follower.read(0) == 0 and not self._follower.is_listing
+            return self.cache.read(0)
         except errors.Temporary:
             return False
 
@@ -87,9 +91,13 @@ class Client:
         raise AssertionError("the watch cannot be read")
 
 
-def stored_pods(server: Server) -> dict[str, int]:
-    """Returns the names of the pods that a server stores, with their resourceVersions."""
-    listed: Any = server.client.zrange("kcm:keys:pods", 0, -1)
-    keys = [key.decode() for key in listed]
-    versions = [server.client.hget(f"kcm:object:pods:{key}", "rv") for key in keys]
-    return {key.partition("/")[2]: int(rv or 0) for key, rv in zip(keys, versions, strict=True)}
+def stored_versions(server: Server, kind: Resource = PODS) -> dict[str, int]:
+    """Returns the names of the objects of a kind that a server stores, with their
+    resourceVersions.
+    """
+    keys: Any = server.client.zrange(f"kcm:keys:{kind.name}", 0, -1)
+    with server.client.pipeline(transaction=False) as pipe:
+        for key in keys:
+            pipe.hget(f"kcm:object:{kind.name}:{key.decode()}", "rv")
+        versions = pipe.execute()
+    return {k.decode().partition("/")[2]: int(v or 0) for k, v in zip(keys, versions, strict=True)}

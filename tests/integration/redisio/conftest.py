@@ -1,4 +1,4 @@
-"""The event loop and the link that the tests use."""
+"""The event loop, the link and the replicated servers that the tests use."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from kcm.redisio import RedisIO
 from kcm.redisio.pipelining import PipelinedIO
 from kcm.settings import Settings
 from tests.integration.redisio.links import RunLoop, within_patience
+from tests.integration.redisio.replicas import Replicas, running_replicas
 
 
 @pytest.fixture
@@ -26,3 +27,17 @@ def piped(io: RedisIO, settings: Settings) -> Iterator[PipelinedIO]:
     piped.attach()
     yield piped
     piped.close()
+
+
+@pytest.fixture(scope="module")
+def servers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Replicas]:
+    """Gives three servers, of which the first was made the master."""
+    with running_replicas(tmp_path_factory.mktemp("replicas")) as replicas:
+        yield replicas
+
+
+@pytest.fixture
+def replicas(servers: Replicas) -> Replicas:
+    """Gives the servers as they were in the beginning: the first one is the empty master."""
+    servers.begin()
+    return servers

@@ -15,24 +15,10 @@ from kcm.redisio.checks import check_server
 from kcm.redisio.pipelining import PipelinedIO
 from kcm.settings import Settings
 from kcm.store import Store
-from tests.integration.redisio.clients import PODS, stored_pods
+from tests.integration.redisio.clients import PODS, stored_versions
 from tests.integration.redisio.links import RunLoop, work
-from tests.integration.redisio.replicas import Replicas, running_replicas
+from tests.integration.redisio.replicas import Replicas
 from tests.new_objects import pod
-
-
-@pytest.fixture(scope="module")
-def servers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Replicas]:
-    """Gives a master with two replicas."""
-    with running_replicas(tmp_path_factory.mktemp("replication")) as replicas:
-        yield replicas
-
-
-@pytest.fixture
-def replicas(servers: Replicas) -> Replicas:
-    """Gives them empty, and in step."""
-    servers.begin()
-    return servers
 
 
 def replicated(replicas: Replicas) -> Settings:
@@ -66,7 +52,7 @@ def test_what_is_acknowledged_is_on_all_replicas(replicas: Replicas, io: RedisIO
     for number in range(20):
         store.create(pod(f"p{number}"))
         for server in replicas.servers:
-            assert f"p{number}" in stored_pods(server)
+            assert f"p{number}" in stored_versions(server)
 
 
 def test_a_write_that_misses_a_replica_may_have_happened(replicas: Replicas, io: RedisIO) -> None:
@@ -114,7 +100,7 @@ def test_writes_of_many_threads_share_a_wait(replicas: Replicas, io: RedisIO) ->
         thread.join()
     waits = replicas.master.client.info("commandstats")["cmdstat_wait"]["calls"]
     assert 1 <= waits < 40
-    assert all(len(stored_pods(server)) == 41 for server in replicas.servers)
+    assert all(len(stored_versions(server)) == 41 for server in replicas.servers)
 
 
 def test_greenlets_wait_for_replicas_too(replicas: Replicas, run_loop: RunLoop) -> None:
@@ -123,7 +109,7 @@ def test_greenlets_wait_for_replicas_too(replicas: Replicas, run_loop: RunLoop) 
 
     async def main() -> None:
         await work(lambda: store.create(pod("one")))
-        assert all("one" in stored_pods(server) for server in replicas.servers)
+        assert all("one" in stored_versions(server) for server in replicas.servers)
         with one_replica_away(replicas), pytest.raises(errors.NotReplicated):
             await work(lambda: store.create(pod("maybe")))
 

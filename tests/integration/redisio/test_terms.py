@@ -13,24 +13,10 @@ from kcm.redisio.pipelining import PipelinedIO
 from kcm.settings import Settings
 from kcm.store import Store
 from kcm.testing.waiting import until
-from tests.integration.redisio.clients import PODS, Client, stored_pods
+from tests.integration.redisio.clients import PODS, Client, stored_versions
 from tests.integration.redisio.links import RunLoop, in_thread, work, work_on_link
-from tests.integration.redisio.replicas import Replicas, running_replicas
+from tests.integration.redisio.replicas import Replicas
 from tests.new_objects import pod
-
-
-@pytest.fixture(scope="module")
-def servers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Replicas]:
-    """Gives three servers, of which the first was made the master."""
-    with running_replicas(tmp_path_factory.mktemp("terms")) as replicas:
-        yield replicas
-
-
-@pytest.fixture
-def replicas(servers: Replicas) -> Replicas:
-    """Gives the servers as they were in the beginning: the first one is the empty master."""
-    servers.begin()
-    return servers
 
 
 @pytest.fixture
@@ -59,7 +45,7 @@ def test_there_and_back_are_three_epochs(replicas: Replicas, client: Client) -> 
         client.acquire()
     assert len(set(epochs)) == 3
     client.catch_up()
-    assert client.cache.pods == stored_pods(first)
+    assert client.cache.versions == stored_versions(first)
 
 
 def test_a_master_that_comes_back_is_noticed_although_nobody_asked_the_other(
@@ -77,7 +63,7 @@ def test_a_master_that_comes_back_is_noticed_although_nobody_asked_the_other(
     assert client.io.epoch != before
     assert client.store.read_changes({PODS: position}, 0).gone == {PODS}
     client.catch_up()
-    assert set(client.cache.pods) == {"first"}
+    assert set(client.cache.versions) == {"first"}
 
 
 def test_who_only_reads_begins_the_epoch(replicas: Replicas, client: Client) -> None:
@@ -88,9 +74,9 @@ def test_who_only_reads_begins_the_epoch(replicas: Replicas, client: Client) -> 
     replicas.follow()
     client.lead()
     client.io.drop()
-    assert client.store.last_rvs([PODS])[PODS] > max(client.cache.pods.values())
+    assert client.store.last_rvs([PODS])[PODS] > max(client.cache.versions.values())
     client.catch_up()
-    assert set(client.cache.pods) == {"first"}
+    assert set(client.cache.versions) == {"first"}
 
 
 def test_what_a_lost_master_gave_is_never_given_again(replicas: Replicas, client: Client) -> None:
@@ -109,7 +95,7 @@ def test_what_a_lost_master_gave_is_never_given_again(replicas: Replicas, client
     assert min(again) > max(lost)
     assert int(client.acquire()) > int(token)
     client.catch_up()
-    assert client.cache.pods == stored_pods(first)
+    assert client.cache.versions == stored_versions(first)
 
 
 def test_a_link_that_is_in_use_is_closed_once_it_is_free(
@@ -122,7 +108,7 @@ def test_a_link_that_is_in_use_is_closed_once_it_is_free(
     client.lead()
     client.create("new")
     pool.release(in_use)
-    assert client.store.count(PODS) == len(stored_pods(second)) == 2
+    assert client.store.count(PODS) == len(stored_versions(second)) == 2
 
 
 def test_a_page_of_another_epoch_is_in_no_list(replicas: Replicas, client: Client) -> None:
@@ -132,20 +118,43 @@ def test_a_page_of_another_epoch_is_in_no_list(replicas: Replicas, client: Clien
     client.lead(second)
     client.io.drop()
     client.create("new")
+    pages = client.store.list_all(PODS).objects
     client.lead(first)  # by a sentinel that does not know yet
     client.io.drop()
     with pytest.raises(errors.EpochChanged):
-        list(client.store.list_all(PODS).objects)
+        list(pages)
 
 
-def test_a_list_that_begins_is_read_again_in_the_new_epoch(
-    replicas: Replicas, client: Client
-) -> None:
+def test_a_list_that_begins_is_of_the_new_epoch(replicas: Replicas, client: Client) -> None:
     second = replicas.servers[1]
     replicas.fail_over(second)
     client.lead()
     Client(replicas, "other").create("new")
     assert {one.name for one in client.store.list(PODS).items} == {"first", "new"}
+
+
+def test_all_pages_of_a_list_that_begins_are_of_the_new_epoch(
+    replicas: Replicas, client: Client
+) -> None:
+    replicas.fail_over(replicas.servers[1])
+    client.lead()
+    Client(replicas, "other").create("new")
+    listed = client.store.list_all(PODS)
+    assert {pod.name for pod in listed.objects} == {"first", "new"}
+
+
+def test_what_a_server_of_another_term_says_is_no_proof_of_a_fresh_cache(
+    replicas: Replicas, client: Client
+) -> None:
+    first, second, _ = replicas.servers
+    second.promote()
+    newest, epoch = client.create("new"), client.io.epoch  # at the former master
+    client.lead(second)
+    client.io.drop()
+    client.io.driver.ping()
+    client.lead(first)  # the next connection, while the present one stays
+    assert client.store.last_rvs([PODS])[PODS] == newest
+    assert client.io.epoch == epoch
 
 
 def connect_piped(replicas: Replicas) -> PipelinedIO:
@@ -177,7 +186,7 @@ def test_a_shared_link_leaves_a_former_master(
             await in_thread(lambda: client.create("elsewhere"))
             await in_thread(piped.drop)
         await work(lambda: store.create(pod("two")))
-        assert "two" in stored_pods(second)
+        assert "two" in stored_versions(second)
         await asyncio.sleep(0)
         await work_on_link(store.resource_version)
 

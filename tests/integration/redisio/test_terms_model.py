@@ -24,7 +24,7 @@ from hypothesis.stateful import (
 
 from kcm import errors
 from kcm.testing.waiting import until
-from tests.integration.redisio.clients import Client, stored_pods
+from tests.integration.redisio.clients import Client, stored_versions
 from tests.integration.redisio.replicas import Replicas, Server, running_replicas
 
 CLIENTS = st.integers(0, 1)
@@ -79,7 +79,7 @@ class Promotions(RuleBasedStateMachine):
         with may_fail():
             name = next(self.names)
             self.record(name, self.clients[client].create(name, fence))
-            (server,) = [s for s in self.masters if name in stored_pods(s)]
+            (server,) = [s for s in self.masters if name in stored_versions(s)]
             assert self.acquired[fence.token] == (server, self.terms[server]), "an old fence held"
 
     @rule(client=CLIENTS)
@@ -147,15 +147,15 @@ class Promotions(RuleBasedStateMachine):
         self.demote_the_others()
         for client in self.clients:
             client.catch_up()
-        stored = stored_pods(self.replicas.master)
+        stored = stored_versions(self.replicas.master)
         for client in self.clients:
-            assert client.cache.pods == stored
+            assert client.cache.versions == stored
 
     @invariant()
     def resource_versions_are_told_apart(self) -> None:
         """Checks, on all servers that take writes, the versions of objects that have one."""
         for server in self.masters:
-            for name, version in stored_pods(server).items():
+            for name, version in stored_versions(server).items():
                 assert self.given.get(version, name) == name
 
     def teardown(self) -> None:

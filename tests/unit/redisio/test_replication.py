@@ -9,7 +9,7 @@ import pytest
 import redis
 
 from kcm import errors
-from kcm.redisio.replication import KEPT, ReplicationWait
+from kcm.redisio.replication import MISSED_FOR, ReplicationWait
 from kcm.testing.clock import FakeClock
 
 
@@ -79,7 +79,7 @@ def test_a_replica_that_left_is_missed_for_some_seconds() -> None:
     wait = waiting(master, clock)
     wait.confirm("t1")
     master.states = ["online"]
-    clock.step(KEPT - 1)
+    clock.step(MISSED_FOR - 1)
     with pytest.raises(errors.NotReplicated, match="1 of 2 replicas"):
         wait.confirm("t1")
     clock.step(2)
