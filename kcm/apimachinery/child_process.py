@@ -120,9 +120,11 @@ def answer_requests(
     """Runs the child: answers one request after the other until its input ends, or none came for
     `idle` seconds.
 
-    `prepare` gets the greeting, and returns the function that answers a request.
+    `prepare` gets the greeting, and returns the function that answers a request. What the child
+    prints goes to standard error, since its standard output has the answers.
     """
-    requests, answers = sys.stdin.buffer, sys.stdout.buffer
+    requests, answers = sys.stdin.buffer, os.fdopen(os.dup(1), "wb")
+    os.dup2(2, 1)
     answer = prepare(_receive(requests))
     _send(answers, "ready")
     while True:

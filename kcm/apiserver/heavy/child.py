@@ -7,6 +7,7 @@ import signal
 import sys
 from collections.abc import Callable
 
+from kcm import logs
 from kcm.apimachinery.child_process import answer_requests, limit_memory
 from kcm.apiserver.auth.attributes import Attributes, User
 from kcm.apiserver.auth.authorizer import AlwaysDeny, AuthorizerDecision, Caller
@@ -17,7 +18,9 @@ from kcm.apiserver.http_errors import MethodNotAllowed
 from kcm.apiserver.objects import status, verbs
 from kcm.apiserver.request_info import parse
 from kcm.apiserver.routes import read_api_request
+from kcm.coordination.failovers import failover_loops
 from kcm.interpreter import tune
+from kcm.loops import ThreadHost
 from kcm.redisio import RedisIO
 from kcm.settings import Settings
 from kcm.store import Store
@@ -40,8 +43,10 @@ class _Decided(AlwaysDeny):
 
 def _prepare(settings: Settings) -> Callable[[HeavyWrite], Response]:
     tune()
+    logs.configure(settings.log_format, settings.log_level)
     io = RedisIO(settings, name="kcm-apiserver-heavy")
     io.attach()
+    ThreadHost().run(*failover_loops(io))
     store = Store(io)
     limit_memory(_MOST_MEMORY)
     return lambda write: _answer(store, write)

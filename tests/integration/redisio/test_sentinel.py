@@ -13,14 +13,20 @@ from urllib.parse import quote
 import pytest
 import redis
 
+from kcm.apiserver.auth.attributes import User
+from kcm.apiserver.auth.authorizer import AuthorizerDecision
+from kcm.apiserver.heavy.processes import HeavyProcesses
+from kcm.apiserver.heavy.requests import HeavyWrite
+from kcm.apiserver.request import Request
 from kcm.cli.redis_cli import address
-from kcm.redisio import RedisIO
+from kcm.redisio import RedisIO, sentinel
 from kcm.settings import Settings
 from kcm.testing.waiting import until
 from tests.conftest import server_binary
 from tests.integration.apiserver.authority import Authority
 from tests.ports import free_port
 
+ALLOWED = AuthorizerDecision(True)
 PASSWORD, SENTINEL_PASSWORD = "p@ss:w%rd/", "s3nt!nel"
 MASTER = f"""
 save ""
@@ -42,6 +48,7 @@ class Guarded:
 
     settings: Settings
     master_port: int
+    sentinel_port: int
 
 
 @contextmanager
@@ -76,15 +83,15 @@ def guarded(
             "tls-auth-clients no\ntls-replication yes"
         )
         options = f"&ssl_ca_certs={authority.path}"
-    master, sentinel, dead = free_port(), free_port(), free_port()
+    master, port, dead = free_port(), free_port(), free_port()
     scheme = "rediss+sentinel" if tls else "sentinel"
     login = f"worker:{quote(PASSWORD, safe='')}"
     query = f"sentinel_username=asker&sentinel_password={quote(SENTINEL_PASSWORD)}{options}"
-    url = f"{scheme}://{login}@127.0.0.1:{dead},127.0.0.1:{sentinel}/kcm/3?{query}"
+    url = f"{scheme}://{login}@127.0.0.1:{dead},127.0.0.1:{port}/kcm/3?{query}"
     settings = Settings(redis_url=url)
     with ExitStack() as stack:
         server = stack.enter_context(running(folder, "master", MASTER + ports(master, tls)))
-        text = SENTINEL.replace("PORT", str(master)) + ports(sentinel, tls)
+        text = SENTINEL.replace("PORT", str(master)) + ports(port, tls)
         stack.enter_context(running(folder, "sentinel", text, "--sentinel"))
         io = RedisIO(settings, patient=False)
 
@@ -96,7 +103,7 @@ def guarded(
         until(is_found, "the master, as the sentinel names it")
         if tls and server.poll() is not None:
             pytest.skip("this server was built without TLS")
-        yield Guarded(settings, master)
+        yield Guarded(settings, master, port)
         io.close()
 
 
@@ -127,6 +134,19 @@ def test_celery_finds_the_same_master(guarded: Guarded) -> None:
     io.close()
 
 
+def test_the_child_process_of_an_api_server_listens_to_the_sentinel(guarded: Guarded) -> None:
+    node = ("127.0.0.1", guarded.sentinel_port)
+    options = sentinel.parse(guarded.settings.redis_url or "").sentinel_options({})
+    asked = redis.Redis(*node, **options)
+    write = HeavyWrite(Request("GET", "/api/v1/pods", b"", {}), User("jane"), ALLOWED)
+    children = HeavyProcesses(guarded.settings, 1)
+    assert children.write(write).code == 405
+    until(lambda: len(asked.client_list(_type="pubsub")) == 1, "the child listens")
+    children.close()
+    until(lambda: not asked.client_list(_type="pubsub"), "it has gone")
+    asked.close()
+
+
 def test_redis_cli_is_led_to_the_master(guarded: Guarded) -> None:
     arguments, environment = address(guarded.settings)
     assert arguments[:4] == ["-h", "127.0.0.1", "-p", str(guarded.master_port)]
@@ -138,7 +158,7 @@ def test_sentinels_are_asked_within_the_time_limits_of_the_settings(guarded: Gua
     limits = {"socket_timeout": 1.5, "connect_timeout": 0.5}
     client = RedisIO(guarded.settings.model_copy(update=limits)).driver
     pool: Any = client.connection_pool
-    for sentinel in pool.sentinel_manager.sentinels:
-        options = sentinel.connection_pool.connection_kwargs
+    for each in pool.sentinel_manager.sentinels:
+        options = each.connection_pool.connection_kwargs
         assert (options["socket_timeout"], options["socket_connect_timeout"]) == (1.5, 0.5)
     client.close()

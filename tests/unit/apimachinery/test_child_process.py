@@ -43,6 +43,13 @@ def test_one_that_ends_before_it_answers_is_replaced(child: ChildProcess) -> Non
     assert child.ask("pid") != pid
 
 
+def test_what_it_prints_is_no_answer(
+    child: ChildProcess, capfd: pytest.CaptureFixture[str]
+) -> None:
+    assert child.ask("print") == "printed"
+    until(lambda: "a remark" in capfd.readouterr().err, "what it printed")
+
+
 def test_one_that_ended_for_want_of_requests_is_replaced(
     child: ChildProcess, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -68,6 +75,9 @@ def _prepare(greeting: str) -> Callable[[str], Any]:
                 return greeting
             case "pid":
                 return os.getpid()
+            case "print":
+                print("a remark", flush=True)  # noqa: T201 - as a library may
+                return "printed"
             case "exit":
                 sys.exit(3)
             case "kill":
