@@ -45,6 +45,8 @@ class FollowMasterStep(bootsteps.StartStopStep):  # type: ignore[misc] # celery 
             listener.connect()
 
     def stop(self, consumer: Any) -> None:
+        if self._listeners:  # answers to remote control have connections of their own
+            consumer.app.pool.force_close_all(close_pool=False)
         for listener in self._listeners:
             listener.close()
         self._listeners = []

@@ -3,12 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
+from celery import Celery
 
 from kcm.redisio.announcements import Announcements
-from workers.failovers import AGAIN, LINKS, _Listener  # what the step makes of each sentinel
+from workers.failovers import (
+    AGAIN,
+    LINKS,
+    FollowMasterStep,
+    _Listener,  # what the step makes of each sentinel
+)
 
 ADDRESS = ("10.0.0.2", 6380)
 NAMED = ("+switch-master", "kcm 10.0.0.1 6379 10.0.0.2 6380")
@@ -106,6 +113,22 @@ def test_a_sentinel_that_goes_away_is_tried_again() -> None:
     sentinel.is_away = False
     connect()
     assert 7 in hub.readers
+
+
+def test_answers_to_remote_control_leave_the_former_master_too(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("KCM_REDIS_URL", "sentinel://127.0.0.1:1/kcm")
+    app = Celery(broker="memory://", set_as_current=False)
+    consumer = SimpleNamespace(app=app, hub=Hub())
+    step = FollowMasterStep(consumer)
+    step.start(consumer)
+    with app.pool.acquire() as before:
+        before.connect()
+    step.stop(consumer)
+    assert not before.connected
+    with app.pool.acquire() as after:
+        assert after is not before
 
 
 def test_channels_ask_for_the_announced_master_first() -> None:
