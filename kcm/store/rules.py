@@ -154,7 +154,7 @@ def merge_update(
     if resource.has_status and not keep_status:
         updated = updated.with_status(_status(old))
     strategy = strategy_of(resource)
-    updated = defaults.apply(strategy.for_update(updated, old))
+    updated = strategy.for_update(defaults.apply(updated), old)
     if counts_changes(resource) and strategy.is_revised(updated, old):
         updated = updated.with_metadata(generation=(old.metadata.generation or 0) + 1)
     return old if updated == old else updated
