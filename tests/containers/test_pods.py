@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from kcm.testing.waiting import PATIENCE
+from kcm.testing.waiting import PATIENCE, until
 from tests.containers import images, registry
 from tests.containers.cluster import Cluster, Json, build_pod, is_ready, shell, status_of
 from tests.containers.machine import ADDRESS
@@ -202,21 +202,22 @@ define(
 def test_limits_are_enforced_and_changed_in_place(cluster: Cluster) -> None:
     # A container's own groups are the root of what it sees.
     read = "cat /sys/fs/cgroup/memory/memory.limit_in_bytes /sys/fs/cgroup/cpu/cpu.cfs_quota_us"
+
+    def read_limits() -> list[str]:
+        return cluster.run("exec", "resized", "--", "sh", "-c", read).split()
+
     cluster.wait_until_ready("resized")
-    before = cluster.run("exec", "resized", "--", "sh", "-c", read).split()
-    assert before == [str(32 * 1024**2), "20000"]
-    new = {"limits": {"memory": "48Mi", "cpu": "300m"}}
-    cluster.run(
-        "patch", "pod", "resized", "--subresource=resize",
-        "-p", json.dumps({"spec": {"containers": [{"name": "main", "resources": new}]}}),
-    )  # fmt: skip
-    pod = cluster.wait_for(
-        "resized",
-        lambda pod: (
-            cluster.run("exec", "resized", "--", "sh", "-c", read).split()
-            == [str(48 * 1024**2), "30000"]
-        ),
-    )
+    assert read_limits() == [str(32 * 1024**2), "20000"]
+    larger = {"memory": "48Mi", "cpu": "300m"}
+    for limits, megabytes, quota in ((larger, 48, 30_000), (LIMITS["limits"], 32, 20_000)):
+        change = [{"name": "main", "resources": {"limits": limits}}]
+        cluster.run(
+            *("patch", "pod", "resized", "--subresource=resize"),
+            *("-p", json.dumps({"spec": {"containers": change}})),
+        )
+        wanted = [str(megabytes * 1024**2), str(quota)]
+        until(lambda: read_limits() == wanted, f"{limits}")  # noqa: B023 - called at once
+    pod = cluster.pod("resized")
     assert status_of(pod)["restartCount"] == 0
     ended = status_of(cluster.wait_until_done("greedy"))["state"]["terminated"]
     assert (ended["reason"], ended["exitCode"]) == ("OOMKilled", 137)

@@ -132,7 +132,9 @@ class GenericPLEG:
         self._clock = clock
         self._metrics = metrics
         self._records: dict[str, RuntimePod] = {}
-        self._failed: set[str] = set()  # uids of pods whose inspection failed
+        self._failed: set[str] = set()  # uids of pods whose inspection failed or was requested
+        self._lock = threading.Lock()
+        self._to_inspect: set[str] = set()  # uids of pods that shall be inspected
         self._wake = threading.Event()
         self.relisted_at = clock.monotonic()  # the last relist that succeeded
         self.discarded = 0  # events that did not fit into the channel
@@ -144,8 +146,15 @@ class GenericPLEG:
             self._clock.wait(self._wake, RELIST_PERIOD)
             self._wake.clear()
 
-    def request_relist(self) -> None:
-        """Makes PLEG relist at once."""
+    def request_relist(self, uid: str = "") -> None:
+        """Makes PLEG relist at once.
+
+        The pod with that uid is inspected even if nobody can see a change in the list, as of its
+        containers' resources.
+        """
+        if uid:
+            with self._lock:
+                self._to_inspect.add(uid)
         self._wake.set()
 
     def check_health(self) -> str:
@@ -160,6 +169,9 @@ class GenericPLEG:
     def relist(self) -> None:
         """Lists all of the runtime's pods once, and sends events about changes."""
         at = self._clock.monotonic()
+        with self._lock:
+            self._failed |= self._to_inspect
+            self._to_inspect.clear()
         try:
             pods: Mapping[str, RuntimePod] = self._runtime_manager.pods()
         except (errors.KcmError, OSError) as error:

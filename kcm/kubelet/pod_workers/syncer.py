@@ -85,11 +85,12 @@ class Syncer:
         allocations: Allocations,
         locate: Callable[[tuple[str, ...]], PodLocation],
         host_ips: Sequence[str],
-        request_relist: Callable[[], None],
+        request_relist: Callable[..., None],
     ) -> None:
         """`locate` returns the location of a pod with the given IPs.
 
-        `request_relist` makes PLEG list the runtime's pods at once.
+        `request_relist` makes PLEG list the runtime's pods at once, and inspect the pod whose uid
+        it is given.
         """
         self._runtime_manager = runtime_manager
         self._runtime_name = runtime_manager.runtime.version().name
@@ -137,7 +138,8 @@ class Syncer:
         try:
             result = self._runtime_manager.sync_pod(pod, view, volumes, context)
         finally:
-            self._request_relist()
+            # Resources that have changed are no event, and still the next sync must see them.
+            self._request_relist(pod.uid or "" if in_progress else "")
         self._reasons.update(pod.uid or "", result)
         if result.failure:
             if not result.only_waits:

@@ -100,6 +100,18 @@ def test_a_pod_is_looked_at_when_something_happened_to_it() -> None:
     assert world.runtime.looks == 1
 
 
+def test_a_pod_is_looked_at_once_if_that_is_requested() -> None:
+    world = World()
+    world.runtime.pod = build_runtime_pod("RUNNING")
+    world.events()
+    world.pleg.request_relist("u")
+    world.runtime.broken = True
+    world.events()
+    world.runtime.broken = False
+    assert world.events() == world.events() == []
+    assert world.runtime.looks == 2
+
+
 def test_what_could_not_be_looked_at_is_looked_at_again() -> None:
     world = World()
     pod = build_runtime_pod("RUNNING")
