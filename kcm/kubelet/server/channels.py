@@ -1,10 +1,10 @@
 """exec and attach over WebSocket. A message's first byte is the number of its channel.
 
 Version 5 of the protocol adds to version 4 that a stream can be closed, so that a command sees the
-end of its input.
+end of its input. In the first version a failure is a text instead of a Status, and success is none.
 
 Source: staging/src/k8s.io/client-go/tools/remotecommand/v5.go and
-staging/src/k8s.io/kubelet/pkg/cri/streaming/remotecommand/websocket.go, Kubernetes 1.33.
+staging/src/k8s.io/cri-streaming/pkg/streaming/remotecommand/websocket.go, Kubernetes 1.36.
 """
 
 from __future__ import annotations
@@ -23,7 +23,8 @@ from kcm.kubelet.cri import Stream, StreamOptions
 from kcm.kubelet.server.messages import MessageConnection
 from kcm.kubelet.server.queries import is_true
 
-SUBPROTOCOLS = ("v5.channel.k8s.io", "v4.channel.k8s.io")
+FIRST_VERSION = "channel.k8s.io"
+SUBPROTOCOLS = ("v5.channel.k8s.io", "v4.channel.k8s.io", FIRST_VERSION)
 STDIN, STDOUT, STDERR, ERROR, RESIZE, CLOSE = 0, 1, 2, 3, 4, 255
 _CHUNK = 32 * 1024  # bytes of a message
 _MOST_OF_SIZE = 256  # bytes of a message with a terminal's size
@@ -83,6 +84,24 @@ def build_internal_error(why: str) -> dict[str, Any]:
         "details": {"causes": [{"message": why}]},
         "code": 500,
     }
+
+
+class FirstVersion:
+    """A connection of a client that speaks the protocol's first version."""
+
+    def __init__(self, socket: MessageConnection) -> None:
+        self.receive = socket.receive
+        self.close = socket.close
+        self._socket = socket
+
+    async def send(self, data: bytes) -> None:
+        """Sends a message; of a Status, its message if it is a failure. Raises OSError."""
+        if data[0] == ERROR and len(data) > 1:
+            status = json.loads(data[1:])
+            if status["status"] == "Success":
+                return
+            data = bytes([ERROR]) + status["message"].encode()
+        await self._socket.send(data)
 
 
 class ChannelSession:

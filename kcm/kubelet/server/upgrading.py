@@ -27,7 +27,9 @@ async def accept_channels(scope: Scope, wanted: StreamOptions) -> MessageConnect
     Raises BadRequest.
     """
     if not spdychannels.is_asked(scope):
-        return websocket.WebSocket(_accept_websocket(scope, channels.SUBPROTOCOLS))
+        socket = websocket.WebSocket(_accept_websocket(scope, channels.SUBPROTOCOLS))
+        chosen = _choose(websocket.list_offered(scope), channels.SUBPROTOCOLS)
+        return channels.FirstVersion(socket) if chosen == channels.FIRST_VERSION else socket
     connection = spdychannels.SpdyChannels(_accept_spdy(scope, _EXEC), wanted)
     if await connection.ready():
         return connection

@@ -10,8 +10,10 @@ import pytest
 from kcm import errors
 from kcm.kubelet.cri import Stream, StreamOptions
 from kcm.kubelet.server.channels import (
+    ERROR,
     RESIZE,
     ChannelSession,
+    FirstVersion,
     build_exit_status,
     parse_stream_options,
 )
@@ -65,8 +67,10 @@ class Client:
 
     def __init__(self, messages: list[bytes]) -> None:
         self._messages = iter(messages)
+        self.got: list[bytes] = []
 
-    async def send(self, data: bytes) -> None: ...
+    async def send(self, data: bytes) -> None:
+        self.got.append(data)
 
     async def receive(self) -> bytes | None:
         return next(self._messages, None)
@@ -102,3 +106,22 @@ def test_a_size_that_no_terminal_has_is_left_out_and_the_session_goes_on(wrong: 
 
     asyncio.run(run())
     assert terminal.sizes == [(80, 24)]
+
+
+@pytest.mark.parametrize(
+    ("code", "told"),
+    [(0, []), (3, [b"command terminated with non-zero exit code: exit status 3"])],
+)
+def test_the_first_version_of_the_protocol_tells_failures_as_text(
+    code: int, told: list[bytes]
+) -> None:
+    client = Client([])
+
+    async def run() -> None:
+        connection = FirstVersion(client)
+        await connection.send(bytes([ERROR]))  # announces the connection
+        await connection.send(b"\1out")
+        await connection.send(bytes([ERROR]) + json.dumps(build_exit_status(code)).encode())
+
+    asyncio.run(run())
+    assert client.got == [bytes([ERROR]), b"\1out", *(bytes([ERROR]) + text for text in told)]
