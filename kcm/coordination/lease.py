@@ -122,9 +122,7 @@ class _Holding:
     until: float = 0.0  # the end of the lease, on the monotonic clock
 
 
-def acquire_all(
-    io: RedisIO, holder: str, leases: Mapping[FencedLease, bool], clock: Clock
-) -> None:
+def acquire_all(io: RedisIO, holder: str, leases: Mapping[FencedLease, bool], clock: Clock) -> None:
     """Acquires or renews several leases of one holder in one call. Raises: StoreUnavailable.
 
     Those that map to true are shared: the holder asks for them if its weight is the greatest, and

@@ -120,6 +120,8 @@ class Mount:
     `root` is a folder of the host that contains `host_path`, and whose own path users of pods
     cannot change; "" stands for `host_path` itself. `propagation` is "", "HostToContainer" or
     "Bidirectional": mounts below it that come later on one side show on the other, too.
+
+    A mount of an image has the image's name, and a path in it, instead of a file or folder.
     """
 
     host_path: str
@@ -128,6 +130,8 @@ class Mount:
     root: str = ""
     propagation: str = ""
     recursive_read_only: bool = False  # mounts below it are read-only as well
+    image: str = ""
+    image_sub_path: str = ""
 
 
 @dataclass(frozen=True)

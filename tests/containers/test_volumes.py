@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from kcm.testing.waiting import PATIENCE, until
+from tests.containers import images
 from tests.containers.cluster import Cluster, Json, shell, status_of
 
 WAIT = "while true; do sleep 1; done"
@@ -39,6 +40,25 @@ def test_a_volume_in_memory_is_as_large_as_it_says(node: Cluster) -> None:
     )
     assert output(node, "memory") == ["tmpfs", "777", "8192", "full"]
     node.delete("memory")
+
+
+def test_an_image_is_a_volume_where_the_runtime_can_mount_it(node: Cluster) -> None:
+    node.create(
+        "of-image",
+        shell("ls /data/busybox", volumeMounts=[mount("data", "/data", subPath="bin")]),
+        volumes=[{"name": "data", "image": {"reference": images.NOBODY}}],
+        restartPolicy="Never",
+    )
+    pod = node.wait_for(
+        "of-image",
+        lambda pod: find_waiting(pod).get("message") or pod["status"]["phase"] == "Succeeded",
+    )
+    if old := find_waiting(pod):
+        assert old["reason"] == "CreateContainerConfigError"
+        assert "image volumes need containerd 2.1, and this node has " in old["message"]
+    else:
+        assert output(node, "of-image") == ["/data/busybox"]
+    node.delete("of-image")
 
 
 def test_volumes_belong_to_the_group_of_their_pod(node: Cluster) -> None:

@@ -138,5 +138,15 @@ class NodeImages:
     store: ImageStore | None = None
 
     def ensure(self, pod: Pod, container: Container) -> StartResult | None:
-        """See `ImageManager.ensure_image`."""
-        return self.manager.ensure_image(pod, container)
+        """Makes the images of a container and of its volumes available.
+
+        See `ImageManager.ensure_image`.
+        """
+        volumes = {volume.name: volume.image for volume in pod.spec.volumes or ()}
+        wanted = [container]
+        for mount in container.volume_mounts or ():
+            if image := volumes.get(mount.name):
+                policy = image.pull_policy
+                wanted.append(container.replace(image=image.reference, image_pull_policy=policy))
+        results = (self.manager.ensure_image(pod, each) for each in wanted)
+        return next((result for result in results if result is not None), None)

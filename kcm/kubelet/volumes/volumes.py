@@ -51,13 +51,17 @@ _CLAIMED = ("persistentVolumeClaim", "ephemeral")
 
 @dataclass(frozen=True)
 class PodVolumes:
-    """The folders of a pod's volumes by name, and messages about ignored settings."""
+    """The folders of a pod's volumes by name, and messages about ignored settings.
+
+    Volumes that are images have no folder: the runtime mounts them.
+    """
 
     paths: Mapping[str, Path]
     messages: tuple[str, ...] = ()
     # The folder of each volume whose own path users of pods cannot change, by volume name.
     roots: Mapping[str, Path] = field(default_factory=dict)
     read_only: frozenset[str] = frozenset()  # volumes that no container may write to
+    images: Mapping[str, str] = field(default_factory=dict)  # names of images, by volume name
 
 
 class Volumes:
@@ -96,6 +100,8 @@ class Volumes:
         messages: list[str] = []
         for volume in pod.spec.volumes or []:
             kind = _kind(volume)
+            if volume.image is not None and self._mounter is not None:
+                continue
             try:
                 place = self._claimed if kind in _CLAIMED else self._place_ordinary
                 paths[volume.name], roots[volume.name] = place(pod, volume, kind, lookups)
@@ -109,7 +115,7 @@ class Volumes:
             in_memory = volume.empty_dir is not None and volume.empty_dir.medium
             if in_memory and self._mounter is None:
                 messages.append(f'volume "{volume.name}": medium is ignored, it is on disk')
-        return PodVolumes(paths, tuple(messages), roots, _read_only(pod))
+        return PodVolumes(paths, tuple(messages), roots, _read_only(pod), _list_images(pod))
 
     def _mount_memory(self, folder: Path, pod: Pod, volume: Volume, location: PodLocation) -> None:
         source = volume.empty_dir
@@ -198,7 +204,7 @@ class Volumes:
         assert self._mounter is not None
         propagation = check_propagation(spec.mount_propagation, spec.recursive_read_only)
         mount = replace(mount, propagation=propagation)
-        if not (spec.sub_path or spec.sub_path_expr):
+        if mount.image or not (spec.sub_path or spec.sub_path_expr):
             return mount
         part = SubPath(Path(mount.root), Path(mount.host_path), (spec.name, container, number))
         try:
@@ -213,12 +219,14 @@ class Volumes:
     def _mount(
         self, mount: VolumeMount, volumes: PodVolumes, environment: Mapping[str, str]
     ) -> Mount:
-        path = volumes.paths.get(mount.name)
-        if path is None:
-            raise ContainerConfigError(f'there is no volume "{mount.name}"')
         sub_path = mount.sub_path or ""
         if mount.sub_path_expr:
             sub_path = expand_strictly(mount.sub_path_expr, environment)
+        if image := volumes.images.get(mount.name, ""):
+            return Mount("", mount.mount_path, True, image=image, image_sub_path=sub_path)
+        path = volumes.paths.get(mount.name)
+        if path is None:
+            raise ContainerConfigError(f'there is no volume "{mount.name}"')
         root = volumes.roots.get(mount.name, path)
         if sub_path:
             path = _below(root, path, sub_path, mount.name)
@@ -278,6 +286,15 @@ def _read_only(pod: Pod) -> frozenset[str]:
         for volume in pod.spec.volumes or ()
         if volume.persistent_volume_claim is not None and volume.persistent_volume_claim.read_only
     )
+
+
+def _list_images(pod: Pod) -> Mapping[str, str]:
+    """Returns the names of the images that are volumes, by the names of the volumes."""
+    return {
+        volume.name: volume.image.reference or ""
+        for volume in pod.spec.volumes or ()
+        if volume.image is not None
+    }
 
 
 def _fill(folder: Path, volume: Volume, payloads: Payloads, group: int | None) -> None:

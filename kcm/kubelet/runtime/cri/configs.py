@@ -137,7 +137,10 @@ def build_resources(resources: cri.Resources) -> dict[str, Any]:
 def _mount(mount: cri.Mount) -> dict[str, Any]:
     if mount.propagation not in _PROPAGATIONS:
         raise ContainerConfigError(f"unknown mountPropagation {mount.propagation}")
+    image = {"image": mount.image, "user_specified_image": mount.image} if mount.image else None
     return {
+        "image": image,
+        "image_sub_path": _text(mount.image_sub_path, "subPath"),
         "host_path": mount.host_path,
         "container_path": _text(mount.container_path, "mountPath"),
         "readonly": mount.read_only,

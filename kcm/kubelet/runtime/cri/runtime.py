@@ -14,6 +14,7 @@ Source: staging/src/k8s.io/cri-client/pkg/remote_runtime.go, Kubernetes 1.36.
 from __future__ import annotations
 
 import math
+import re
 import threading
 from collections.abc import Sequence
 from contextlib import suppress
@@ -37,6 +38,7 @@ OWNER = "kcm.dev/kubelet"
 """The label of sandboxes and containers whose value identifies the kubelet that made them."""
 RESOURCES, LOG_DIRECTORY = "kcm.dev/resources", "kcm.dev/log-directory"  # annotations
 _RESOURCES = TypeAdapter(cri.Resources)
+_MOUNTS_IMAGES = (2, 1)  # the first version of containerd that does
 _NOT_FOUND = grpc.StatusCode.NOT_FOUND
 
 
@@ -182,6 +184,8 @@ class CRIRuntime:
     def create_container(
         self, sandbox_id: str, config: cri.ContainerConfig, sandbox: cri.SandboxConfig
     ) -> str:
+        if any(mount.image for mount in config.mounts):
+            check_image_mounts(self.version())
         log = Path(sandbox.log_directory) / config.log_path
         annotations = {RESOURCES: _RESOURCES.dump_json(config.resources).decode()}
         message = configs.build_container(config, self._labels, annotations)
@@ -300,6 +304,20 @@ class CRIRuntime:
         except CallFailed as error:
             if error.code is not _NOT_FOUND:
                 raise
+
+
+def check_image_mounts(version: cri.RuntimeVersion) -> None:
+    """Raises ContainerConfigError for a containerd that does not mount images.
+
+    It would take the mount for one of a folder without a name. Other runtimes answer themselves.
+    """
+    numbers = re.match(r"v?(\d+)\.(\d+)", version.version)
+    if version.name != "containerd" or numbers is None:
+        return
+    if (int(numbers[1]), int(numbers[2])) < _MOUNTS_IMAGES:
+        raise errors.ContainerConfigError(
+            f"image volumes need containerd 2.1, and this node has {version.version}"
+        )
 
 
 def _make_log_folder(folder: Path) -> None:

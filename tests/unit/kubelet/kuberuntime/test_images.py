@@ -10,7 +10,7 @@ import pytest
 from kcm import errors
 from kcm.api.core_v1 import Container, Pod, Secret
 from kcm.kubelet.images.store import Credentials, Image
-from kcm.kubelet.kuberuntime.images import ImageManager, StoredImages
+from kcm.kubelet.kuberuntime.images import ImageManager, NodeImages, StoredImages
 from kcm.kubelet.recorder import KubeletEventRecorder
 from kcm.reconcile.plan import Event
 from kcm.testing.clock import FakeClock
@@ -106,6 +106,29 @@ def test_a_failed_pull_waits_twice_as_long_each_time() -> None:
     assert world.ensure() == ("ImagePullBackOff", text)
     world.clock.step(1)
     assert world.ensure() == ("ErrImagePull", "not found")
+
+
+def test_the_images_of_a_containers_volumes_are_pulled_by_their_own_policies() -> None:
+    recorded = RecordedEvents()
+    recorder = KubeletEventRecorder(recorded, "n1")
+    images = NodeImages(ImageManager(Images(True, False), recorder, FakeClock()))
+    raw = {
+        "containers": [
+            {"name": "main", "image": "x", "volumeMounts": [{"name": "data", "mountPath": "/d"}]}
+        ],
+        "volumes": [
+            {"name": "other", "image": {"reference": "o", "pullPolicy": "Always"}},
+            {"name": "data", "image": {"reference": "d", "pullPolicy": "IfNotPresent"}},
+        ],
+    }
+    box = Pod.model_validate({"metadata": {"name": "box", "uid": "u"}, "spec": raw})
+    assert images.ensure(box, box.spec.containers[0]) is None
+    assert [text.split('"')[1] for text in recorded.events] == ["x", "d"]
+    raw["volumes"][1]["image"]["pullPolicy"] = "Always"  # type: ignore[index]
+    box = Pod.model_validate({"metadata": {"name": "box", "uid": "u"}, "spec": raw})
+    result = images.ensure(box, box.spec.containers[0])
+    assert result is not None
+    assert (result.container, result.reason) == ("main", "ErrImagePull")
 
 
 class Registry:

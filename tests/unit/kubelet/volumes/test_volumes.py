@@ -12,6 +12,7 @@ from kcm.api.core_v1 import ConfigMap, Pod
 from kcm.errors import ContainerConfigError
 from kcm.kubelet.cri import Mount
 from kcm.kubelet.environment.variables import PodLocation
+from kcm.kubelet.volumes.mounter import VolumeMounter
 from kcm.kubelet.volumes.volumes import (
     LONGEST_FILE,
     Volumes,
@@ -110,6 +111,18 @@ def test_mounts_lead_to_volumes_or_into_them(tmp_path: Path) -> None:
         Mount(str(scratch / "logs" / "web"), "/logs", root=str(scratch)),
     ]
     assert (scratch / "logs" / "web").is_dir()
+
+
+def test_a_volume_that_is_an_image_is_for_the_runtime_to_mount(tmp_path: Path) -> None:
+    image = {"name": "data", "image": {"reference": "shop/data:1"}}
+    web = pod([image], {"name": "data", "mountPath": "/d", "subPathExpr": "$(NAME)"})
+    volumes = Volumes(tmp_path, mounter=VolumeMounter())
+    pod_volumes = volumes.set_up(web, build_lookups(""), PodLocation())
+    assert volumes.mounts(web, web.spec.containers[0], pod_volumes, {"NAME": "a"}) == [
+        Mount("", "/d", read_only=True, image="shop/data:1", image_sub_path="a")
+    ]
+    with pytest.raises(ContainerConfigError, match="images cannot be mounted on this node"):
+        Volumes(tmp_path).set_up(web, build_lookups(""), PodLocation())
 
 
 @pytest.mark.parametrize("sub_path", ["../x", "/etc", "link/x", "a/../../x"])

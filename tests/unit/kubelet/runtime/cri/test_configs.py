@@ -92,8 +92,14 @@ def test_a_container_has_its_mounts_and_environment() -> None:
         env=[("A", "1"), ("RAW", b"\xff".decode("utf-8", "surrogateescape"))],
     )
     assert (message.mounts[0].readonly, message.mounts[0].propagation) == (True, 2)
+    assert not message.mounts[0].HasField("image")
     assert [(each.key, each.value) for each in message.envs] == [("A", b"1"), ("RAW", b"\xff")]
     assert dict(message.annotations) == {"a": "2"}
+
+
+def test_an_image_is_mounted_instead_of_a_folder() -> None:
+    mount = container(mounts=[cri.Mount("", "/d", image="data:1", image_sub_path="a")]).mounts[0]
+    assert (mount.image.image, mount.image_sub_path, mount.host_path) == ("data:1", "a", "")
 
 
 @pytest.mark.parametrize(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import threading
 from collections.abc import Mapping
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +18,7 @@ from kcm.kubelet.images.store import Credentials
 from kcm.kubelet.runtime.cri.channel import CallFailed, RuntimeChannel
 from kcm.kubelet.runtime.cri.images import CRIImages
 from kcm.kubelet.runtime.cri.pod_cgroups import PodCgroups
-from kcm.kubelet.runtime.cri.runtime import LOG_DIRECTORY, OWNER, CRIRuntime
+from kcm.kubelet.runtime.cri.runtime import LOG_DIRECTORY, OWNER, CRIRuntime, check_image_mounts
 from kcm.kubelet.runtime.cri.services import connect
 from tests.unit.kubelet.runtime.cri.fake_server import Answer, serve
 
@@ -238,6 +239,23 @@ def test_a_container_is_made_with_the_whole_configuration_of_its_sandbox(tmp_pat
         runtime.update_container_resources("c1", cri.Resources(cpu_quota=3000))
     sent = [(each.cpu_quota, each.memory_limit_in_bytes) for each in updates]
     assert sent == [(-1, 7), (3000, -1)]  # a limit that is taken away is -1, 0 would leave it
+
+
+@pytest.mark.parametrize(
+    ("name", "version", "can"),
+    [
+        ("containerd", "1.6.20~ds1", False),
+        ("containerd", "v2.0.9", False),
+        ("containerd", "2.1.9+unknown", True),
+        ("containerd", "10.0.0", True),
+        ("containerd", "odd", True),
+        ("cri-o", "1.20.0", True),
+    ],
+)
+def test_a_containerd_that_mounts_no_images_is_named(name: str, version: str, can: bool) -> None:
+    said = nullcontext() if can else pytest.raises(errors.ContainerConfigError, match=version)
+    with said:
+        check_image_mounts(cri.RuntimeVersion(name, version))
 
 
 def test_the_group_of_a_pod_goes_with_its_last_sandbox(tmp_path: Path) -> None:
