@@ -47,3 +47,10 @@ def test_who_ends_cleanly_disappears_at_once(io: RedisIO) -> None:
 def test_foreign_entries_are_not_shown(io: RedisIO) -> None:
     io.execute("HSET", io.keys.workers(), "x", "rubbish", "y", '{"last_seen":1}')
     assert members(io) == []
+
+
+def test_processes_stay_alive_when_the_servers_clock_was_set_back(io: RedisIO) -> None:
+    io.execute("HSET", io.keys.meta(), "set_back", "3600000")  # as leases note it
+    Presence(io, Member("a", "worker")).once()
+    assert [member.identity for member in members(io)] == ["a"]
+    assert Presence(io, Member("b", "worker"), forgets=True).once() == []
