@@ -6,8 +6,10 @@ Flags have the names of kube-apiserver's flags where it has them.
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Callable
 from functools import reduce
+from ipaddress import IPv6Address
 from pathlib import Path
 from typing import Any
 
@@ -30,6 +32,10 @@ from kcm.settings import Settings
 
 
 _DEFAULTS = Limits()
+_LAST_PORT = 65535
+_ENDPOINT = re.compile(
+    r"(?:\[(?P<ip>[0-9A-Fa-f:.]+)\]|(?P<host>[A-Za-z0-9._-]+))(?::(?P<port>[1-9][0-9]{0,4}))?"
+)
 
 _HELP = {  # by the names of the limits, in the order of --help
     "max_requests_inflight": "Added to --max-mutating-requests-inflight, the requests that are "
@@ -76,13 +82,27 @@ def _parse_delay(_: click.Context, parameter: click.Parameter, text: str) -> flo
     return seconds
 
 
+def _parse_endpoint(_: click.Context, parameter: click.Parameter, text: str | None) -> Any:
+    """Returns the address of a text like `api.example.com`, `10.0.0.7:6443` or `[::1]:6443`."""
+    if text is None:
+        return None
+    parts, port = _ENDPOINT.fullmatch(text), 0
+    try:
+        if parts is None or (port := int(parts["port"] or 0)) > _LAST_PORT:
+            raise ValueError(text)
+        host = str(IPv6Address(parts["ip"])) if parts["ip"] else parts["host"]
+    except ValueError:
+        raise click.BadParameter(f'must be HOST or HOST:PORT, not "{text}"') from None
+    return Address(host, port)
+
+
 @click.command()
 @click.option(
     "--bind-address", default="127.0.0.1", show_default=True, help="Address to listen on."
 )
 @click.option(
     "--port",
-    type=click.IntRange(0, 65535),
+    type=click.IntRange(0, _LAST_PORT),
     default=8001,
     show_default=True,
     help="Port to listen on; 0: any free port.",
@@ -101,6 +121,13 @@ def _parse_delay(_: click.Context, parameter: click.Parameter, text: str) -> flo
     multiple=True,
     help="A further name or address of the server, for the generated certificate. "
     "May be given several times.",
+)
+@click.option(
+    "--control-plane-endpoint",
+    metavar="HOST[:PORT]",
+    callback=_parse_endpoint,
+    help="Where clients reach the API servers, such as a load balancer before several. It is in "
+    "the kubeconfig and in the generated certificate. Default port: that of this server.",
 )
 @click.option(
     "--token-file",
@@ -201,6 +228,7 @@ def read_options(
     anonymous_auth: bool,
     tls: bool,
     names: tuple[str, ...],
+    control_plane_endpoint: Address | None,
     token_file: Path | None,
     kubeconfig: Path | None,
     token_auth_file: Path | None,
@@ -257,6 +285,7 @@ def read_options(
         bootstrap_tokens=enable_bootstrap_token_auth,
         shutdown_delay=shutdown_delay_duration,
         names=names,
+        endpoint=control_plane_endpoint,
         certificate=served,
         audit_policy=audit_policy_file,
         audit_log=audit_log_path,

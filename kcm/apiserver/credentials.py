@@ -7,12 +7,14 @@ and generated here; the kubeconfig trusts no other.
 from __future__ import annotations
 
 import base64
+import fcntl
 import inspect
 import ipaddress
 import os
 import random
 import secrets
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -30,6 +32,7 @@ from kcm.apiserver.token_options import KEY_FILE
 from kcm.helpers.authority import identify_key
 from kcm.helpers.serviceaccount.tokens import ensure_key_file
 
+_LOCK_FILE = "credentials.lock"
 _VALID = timedelta(days=365)
 _AUTHORITY_VALID = timedelta(days=3650)
 _RENEW_BEFORE = timedelta(days=30)
@@ -56,6 +59,22 @@ class Certificate:
 
     certificate: Path
     key: Path
+
+
+@contextmanager
+def lock(folder: Path) -> Iterator[None]:
+    """Holds the lock on the files of `folder` meanwhile, so that several servers that share it make
+    each of them once. Raises ConfigurationError.
+    """
+    path = folder / _LOCK_FILE
+    try:
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    except OSError as error:
+        raise errors.ConfigurationError(f"the lock file {path}: {error}") from error
+    with os.fdopen(handle, "wb") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        yield
 
 
 def load_token(path: Path) -> str:
@@ -360,8 +379,8 @@ def _encode(path: Path) -> str:
 def _write_private(path: Path, text: str) -> None:
     """Replaces a file atomically. At no time can anybody but the owner read it."""
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-    partial = path.with_name(f"{path.name}.{os.getpid()}.partial")
-    partial.unlink(missing_ok=True)
+    # Processes in containers that share the folder may have the same id.
+    partial = path.with_name(f"{path.name}.{secrets.token_hex(8)}.partial")
     handle = os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
     with os.fdopen(handle, "w", encoding="utf-8") as out:
         out.write(text)

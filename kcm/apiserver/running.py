@@ -28,6 +28,7 @@ from kcm.apiserver.auth.control import AuthOptions
 from kcm.apiserver.auth.service_accounts import TokenOptions
 from kcm.apiserver.bootstrap.cluster import ClusterBootstrap
 from kcm.apiserver.bootstrap.kubernetes_service import KubernetesService, list_names
+from kcm.apiserver.bootstrap.peers import Peers, ServerKeys
 from kcm.apiserver.credentials import Certificate
 from kcm.apiserver.egress.kubelet import KubeletClient
 from kcm.apiserver.filters.faults import ServerFaults
@@ -99,6 +100,7 @@ class ServerOptions:
     audit_log: str = ""  # a path, or - for standard output
     shutdown_delay: float = 0.0  # seconds that the server serves on when it has to stop
     names: tuple[str, ...] = ()  # further names and addresses for the certificate
+    endpoint: Address | None = None  # of the load balancer before the servers; port 0 as theirs
     certificate: Certificate | None = None  # to serve with, None for one that is generated
     tokens: TokenFlags = field(default_factory=TokenFlags)
     aggregation: AggregationFlags = field(default_factory=AggregationFlags)
@@ -115,17 +117,19 @@ def run(settings: Settings, options: ServerOptions, host: Host | None = None) ->
     # first, so that a taken port is reported before anything is written
     with closing(bind(options.address)) as listener:
         folder = settings.state_dir
-        options = _with_authority(options, folder)
         users = tokenfile.read(options.token_auth_file) if options.token_auth_file else {}
-        if options.client_ca_file:
-            check_authorities(options.client_ca_file)
-        token = credentials.load_token(options.token_file or folder / "apiserver-token")
+        with credentials.lock(folder):
+            options = _with_authority(options, folder)
+            if options.client_ca_file:
+                check_authorities(options.client_ca_file)
+            token = credentials.load_token(options.token_file or folder / "apiserver-token")
+            certificate = options.certificate
+            if certificate is None and options.tls:
+                hosts = (*_hosts(options), *list_names(settings.service_cluster_ip_range))
+                certificate = credentials.certificate(folder, hosts)
+            url = url_of(listener, certificate, options.endpoint)
+            tokens = options.tokens.load(folder, url)
         access = AccessRules(token, options.anonymous, _is_loopback(options.address), users)
-        hosts = (*_hosts(options), *list_names(settings.service_cluster_ip_range))
-        certificate = options.certificate
-        if certificate is None and options.tls:
-            certificate = credentials.certificate(folder, hosts)
-        tokens = options.tokens.load(folder, url_of(listener, certificate))
         with closing(PipelinedIO(settings, name="kcm-apiserver")) as io:
             io.attach()
             store = Store(io, host.clock, host.rng, scheme=host.scheme, observer=host.observer)
@@ -166,6 +170,9 @@ def _serve(
     host: Host,
 ) -> None:
     """Creates the default objects, writes the kubeconfig, and serves until a signal comes."""
+    served = certificate.certificate if certificate else None
+    peers = Peers(store.io, ServerKeys.read(tokens, options.client_ca_file, served))
+    peers.join()
     rbac = ROLES in options.modes
     bootstrap = ClusterBootstrap(
         store,
@@ -197,14 +204,14 @@ def _serve(
     )
     url = url_of(listener, certificate)
     path = options.kubeconfig or store.io.settings.state_dir / "kubeconfig"
-    authority = certificate.certificate if certificate else None
-    credentials.write_kubeconfig(path, url, access.token, authority)
+    public_url = url_of(listener, certificate, options.endpoint)
+    credentials.write_kubeconfig(path, public_url, access.token, served)
     log.info("Serving the Kubernetes API", url=url, kubeconfig=str(path))
     port = host.stated_port or listener.getsockname()[1]
     service = KubernetesService(store, options.address.host, port)
     contain(service.name, partial(service.turn, 0.0))
     beside = ThreadHost(store.clock)
-    beside.run(service, bootstrap, *failover_loops(store.io))
+    beside.run(service, bootstrap, peers, *failover_loops(store.io))
     app.cacher.on_changes = host.on_changes
     server = ApiHttpServer(
         app,
@@ -253,7 +260,8 @@ def _kubelet_client(authority: Path | None, presented: Certificate | None) -> Ku
 def _hosts(options: ServerOptions) -> tuple[str, ...]:
     """Returns the names and addresses for the certificate besides those of this machine."""
     host = options.address.host
-    return options.names if host in {"0.0.0.0", "::"} else (host, *options.names)
+    named = (options.endpoint.host, *options.names) if options.endpoint else options.names
+    return named if host in {"0.0.0.0", "::"} else (host, *named)
 
 
 def _is_loopback(address: Address) -> bool:

@@ -44,10 +44,14 @@ def bind(address: Address) -> socket.socket:
     return listening.listen(address.host, address.port, "--port")
 
 
-def url_of(listener: socket.socket, certificate: Certificate | None) -> str:
-    """Returns the URL by which clients on this machine reach the server."""
+def url_of(
+    listener: socket.socket, certificate: Certificate | None, endpoint: Address | None = None
+) -> str:
+    """Returns the URL by which clients reach the server: at `endpoint`, or on this machine."""
     host, port = listener.getsockname()[:2]
     host = _LOOPBACK.get(host, host)
+    if endpoint is not None:
+        host, port = endpoint.host, endpoint.port or port
     shown = f"[{host}]" if ":" in host else host
     return f"{'https' if certificate else 'http'}://{shown}:{port}"
 

@@ -154,6 +154,10 @@ class Keys:
         """Hash by process identity: its last heartbeat and its description."""
         return self._join("workers")
 
+    def apiservers(self) -> str:
+        """Hash by API server: its last heartbeat, and the fingerprints of its public keys."""
+        return self._join("apiservers")
+
     def metrics(self) -> str:
         """Hash: counters of syncs and passes over all processes."""
         return self._join("metrics")

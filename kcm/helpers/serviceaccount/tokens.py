@@ -179,7 +179,6 @@ def _load(pem: bytes, *, private: bool) -> Sequence[Any]:
 
 
 def _verification_key(public: Any) -> VerificationKey:
-    from cryptography.hazmat.primitives import serialization  # noqa: PLC0415
     from cryptography.hazmat.primitives.asymmetric import ec, rsa  # noqa: PLC0415
 
     algorithm = ""
@@ -191,11 +190,18 @@ def _verification_key(public: Any) -> VerificationKey:
         raise errors.ConfigurationError(
             "keys must be RSA of at least 2048 bits, or ECDSA over P-256, P-384 or P-521"
         )
+    return VerificationKey(compute_key_id(public), algorithm, public)
+
+
+def compute_key_id(public: Any) -> str:
+    """Returns the id of a public key of any kind: 43 letters, digits, `-` and `_`."""
+    from cryptography.hazmat.primitives import serialization  # noqa: PLC0415
+
     der = public.public_bytes(
         serialization.Encoding.DER, serialization.PublicFormat.SubjectPublicKeyInfo
     )
     digest = base64.urlsafe_b64encode(hashlib.sha256(der).digest())
-    return VerificationKey(digest.rstrip(b"=").decode(), algorithm, public)
+    return digest.rstrip(b"=").decode()
 
 
 LONGEST = 16 * 1024  # characters of a token; longer ones are nobody's

@@ -11,6 +11,7 @@ from kcm import errors
 from kcm.apiserver.command import command, read_options
 from kcm.apiserver.credentials import Certificate
 from kcm.apiserver.running import ServerOptions
+from kcm.apiserver.serving import Address
 
 
 def read(folder: Path, *arguments: str) -> ServerOptions:
@@ -80,3 +81,24 @@ def test_a_server_serves_on_for_as_long_as_upstreams_flag_says(
 def test_a_delay_is_a_duration(tmp_path: Path, text: str) -> None:
     with pytest.raises(click.BadParameter):
         read(tmp_path, f"--shutdown-delay-duration={text}")
+
+
+@pytest.mark.parametrize(
+    ("text", "address"),
+    [
+        ("api.example.com", Address("api.example.com", 0)),
+        ("10.0.0.7:6443", Address("10.0.0.7", 6443)),
+        ("[fd00::7]", Address("fd00::7", 0)),
+        ("[fd00::7]:6443", Address("fd00::7", 6443)),
+    ],
+)
+def test_the_control_plane_has_an_endpoint(tmp_path: Path, text: str, address: Address) -> None:
+    assert read(tmp_path, f"--control-plane-endpoint={text}").endpoint == address
+
+
+@pytest.mark.parametrize(
+    "text", ["", "https://h", "h:", "h:0", "h:65536", "fd00::7", "[h]:1", "[1:]", "h/x", "a b"]
+)
+def test_an_endpoint_is_a_host_with_or_without_a_port(tmp_path: Path, text: str) -> None:
+    with pytest.raises(click.BadParameter, match="must be HOST or HOST:PORT"):
+        read(tmp_path, f"--control-plane-endpoint={text}")

@@ -3,6 +3,8 @@ from __future__ import annotations
 import base64
 import ssl
 import stat
+import threading
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -51,6 +53,21 @@ def test_the_certificate_is_kept_until_it_does_not_fit(tmp_path: Path) -> None:
     files.certificate.write_text("rubbish")
     credentials.certificate(tmp_path)
     ssl.create_default_context(cafile=str(files.certificate))
+
+
+def test_servers_that_share_a_folder_make_each_file_once(tmp_path: Path) -> None:
+    barrier = threading.Barrier(4)
+
+    def begin(_: int) -> tuple[str, bytes, bytes]:
+        barrier.wait(10)
+        with credentials.lock(tmp_path / "state"):
+            token = credentials.load_token(tmp_path / "state" / "token")
+            authority = credentials.load_authority(tmp_path / "state")
+            served = credentials.certificate(tmp_path / "state")
+            return token, authority.key.read_bytes(), served.certificate.read_bytes()
+
+    with ThreadPoolExecutor(4) as pool:
+        assert len(set(pool.map(begin, range(4)))) == 1
 
 
 def test_the_kubeconfig_has_token_and_authority(tmp_path: Path) -> None:
