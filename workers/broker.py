@@ -44,7 +44,8 @@ TRANSPORT_ALIASES.update(
 def transport_options(settings: Settings, tasks: Iterable[str] | None = None) -> dict[str, Any]:
     """Returns kombu's options for Redis: kcm's key prefix, and the same timeouts.
 
-    Messages for other tasks than `tasks` are dropped; with None they are not checked for that.
+    Messages for other tasks than `tasks` are handed back, and in the end dropped; with None they
+    are not checked for that.
     """
     options: dict[str, Any] = {
         "global_keyprefix": f"{settings.prefix}:celery:",

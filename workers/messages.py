@@ -28,6 +28,12 @@ class RefusedError(ValueError):
     """
 
 
+class UnknownTaskError(RefusedError):
+    """Raised for a message that is valid, but for a task that this worker does not have. One of
+    another version may have it.
+    """
+
+
 class _Strict(BaseModel):
     model_config = ConfigDict(extra="ignore", strict=True)
 
@@ -114,7 +120,8 @@ def parse_message(raw: bytes) -> Any:
 
 
 def check(message: Any, queue: str, tasks: Container[str] | None = None) -> None:
-    """Raises RefusedError for a message that does not belong into a queue.
+    """Raises RefusedError for a message that does not belong into a queue, UnknownTaskError if
+    that is only for its task.
 
     `tasks` are the names of the worker's tasks. With None only the envelope is checked.
     """
@@ -130,9 +137,9 @@ def check(message: Any, queue: str, tasks: Container[str] | None = None) -> None
                 raise RefusedError("wrong shape", "clock")
             return
         task = _Task.model_validate(envelope.headers).task
-        if task not in tasks:
-            raise RefusedError("unknown task", task)
         _check_call(body)
+        if task not in tasks:
+            raise UnknownTaskError("unknown task", task)
     except ValidationError as error:
         first = error.errors(include_url=False, include_input=False)[0]
         place = ".".join(map(str, first["loc"]))

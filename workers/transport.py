@@ -1,7 +1,8 @@
 """kombu's Redis transport, for a broker to which other programs may write.
 
 Guarantees: an invalid message, or one with content that kcm never sends, is dropped before Celery
-gets it: it is logged, counted in `kcm:broker:stats`, and not put back. All else is done by kombu.
+gets it: it is logged, counted in `kcm:broker:stats`, and not put back. A message for a task that
+only workers of another version have is handed back a few times before. All else is done by kombu.
 """
 
 from __future__ import annotations
@@ -19,6 +20,8 @@ from workers.failovers import LINKS
 
 log = structlog.get_logger("kcm.broker")
 
+HANDED_BACK = "kcm-handed-back"  # the header that counts how often a message was handed back
+MOST_RETURNS = 10  # with as many workers of each version, one in a thousand messages is dropped
 _SHOWN = 200  # characters of a dropped message in the log
 
 
@@ -77,10 +80,24 @@ class _CheckingChannel:
         try:
             message = messages.parse_message(item)
             messages.check(message, queue, self._tasks())
+        except messages.UnknownTaskError as error:
+            if not self._hand_back(queue, message):
+                self._drop(queue, error, item)
         except messages.RefusedError as error:
             self._drop(queue, error, item)
         else:
             self.connection._deliver(message, queue)
+
+    def _hand_back(self: Any, queue: str, message: Any) -> bool:
+        """Puts a message behind the others in its list, for a worker that has its task.
+
+        Reports whether it did: not if the message was handed back too often.
+        """
+        times = message["headers"].get(HANDED_BACK, 0)
+        if not isinstance(times, int) or not 0 <= times < MOST_RETURNS:
+            return False
+        self._put(queue, message | {"headers": message["headers"] | {HANDED_BACK: times + 1}})
+        return True
 
     def basic_ack(self: Any, delivery_tag: str, multiple: bool = False) -> None:
         # Celery acknowledges every message, also those of `no_ack` queues, which are not kept.

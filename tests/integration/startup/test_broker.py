@@ -13,6 +13,7 @@ from typing import Any
 
 import psutil
 import pytest
+from kombu import Connection
 
 from kcm.api.scheme import BUILT_IN
 from kcm.redisio import RedisIO
@@ -22,7 +23,9 @@ from kcm.store import Store
 from kcm.testing.waiting import until
 from tests.new_objects import replica_set
 from workers.app import create_app
+from workers.broker import broker_url, transport_options
 from workers.remotecontrol import ANSWERED, REFUSAL
+from workers.transport import HANDED_BACK, MOST_RETURNS
 
 ROOT = Path(__file__).parents[3]
 PODS = BUILT_IN.lookup("pods")
@@ -213,6 +216,27 @@ def test_no_message_ends_the_worker(worker: psutil.Popen, own: RedisIO, folder: 
     log = (folder / "log").read_text()
     assert "A message of the broker was dropped" in log
     assert "Unrecoverable error" not in log
+
+
+@pytest.mark.parametrize("before", [{}, {HANDED_BACK: "x"}, {HANDED_BACK: -1}, {HANDED_BACK: 1e9}])
+def test_a_message_for_a_task_of_another_version_is_handed_back_until_it_is_dropped(
+    settings: Settings, own: RedisIO, before: dict[str, Any]
+) -> None:
+    own.execute("DEL", own.keys.broker_stats())
+    queue = own.keys.broker_prefix() + "version-test"
+    options = transport_options(settings, ["kcm.replicaset.sync"])
+    item = encode(headers(task="kcm.later.sync", **before))
+    returns = 0
+    with Connection(broker_url(settings), transport_options=options) as connection:
+        channel = connection.channel()
+        while item:
+            channel._deliver_checked(item, "version-test")
+            item = own.execute("RPOP", queue)
+            if item:
+                returns += 1
+                assert json.loads(item) == headers(task="kcm.later.sync", **{HANDED_BACK: returns})
+    assert returns == (0 if before else MOST_RETURNS)
+    assert own.execute("HGET", own.keys.broker_stats(), "unknown task") == b"1"
 
 
 def control_message(body: Any) -> bytes:
