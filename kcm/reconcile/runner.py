@@ -263,6 +263,7 @@ class Runner:
         ended = [end for end in synced if not isinstance(end.error, errors.Fenced)]
         if not ended:
             return []
+        self._renewer.expect_end(*(end.lease for end in ended))
         finishes, taken = self._queue.finish_and_take(
             [(end.lease, end.outcome) for end in ended], max_keys
         )

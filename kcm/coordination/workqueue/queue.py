@@ -73,22 +73,21 @@ class WorkQueue:
 
         `answers_message` is false for a take without a wake-up.
         """
-        before = self._clock.monotonic()
         _, *taken = self.io.call(
             "queue_take", self.name, named or "", max_keys, "1" if answers_message else "0"
         )
-        return self._leases(taken, before)
+        return self._leases(taken)
 
-    def _leases(self, taken: Sequence[str], before: float) -> list[KeyLease]:
+    def _leases(self, taken: Sequence[str]) -> list[KeyLease]:
         """Returns the leases in the reply to a take, which is empty if no key was taken."""
-        duration, limit, *rest = taken or ("0", "0")
+        limit, *rest = taken or ("0",)
         parts = iter(rest)
         leases = []
         while part := tuple(islice(parts, 4)):
-            leases.append(self._lease(part, before, int(duration), int(limit)))
+            leases.append(self._lease(part, int(limit)))
         return leases
 
-    def _lease(self, part: Sequence[str], before: float, duration: int, limit: int) -> KeyLease:
+    def _lease(self, part: Sequence[str], limit: int) -> KeyLease:
         key, token, failures, waited = part
         return KeyLease(
             queue=self.name,
@@ -97,8 +96,6 @@ class WorkQueue:
             failures=int(failures),
             waited=float(waited) / 1000,
             fence=Fence(self._running_key, key, token),
-            taken_at=before,
-            duration=duration / 1000,
             renew_limit=limit / 1000,
         )
 
@@ -117,7 +114,6 @@ class WorkQueue:
         self, ended: Sequence[tuple[KeyLease, SyncResult]], max_keys: int
     ) -> tuple[list[Finished], list[KeyLease]]:
         """Ends syncs as `finish_all` does, and takes up to `max_keys` keys in the same call."""
-        before = self._clock.monotonic()
         args = [
             part
             for lease, outcome in ended
@@ -129,7 +125,7 @@ class WorkQueue:
             Finished(status == "LOST", float(delay) / 1000 if delay else None)
             for status, delay in zip(answers[::2], answers[1::2], strict=True)
         ]
-        return finished, self._leases(taken, before)
+        return finished, self._leases(taken)
 
     def stats(self) -> QueueStats:
         """Returns the statistics of the queue at this moment."""

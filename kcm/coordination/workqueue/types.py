@@ -19,8 +19,6 @@ class KeyLease:
     failures: int  # rate-limited retries so far
     waited: float  # seconds between the add and the take
     fence: Fence  # the fence of every write of this sync
-    taken_at: float  # the time before the take was sent, on the worker's monotonic clock
-    duration: float  # seconds for which a take or renewal is valid
     renew_limit: float  # seconds after the take when renewal stops
 
 

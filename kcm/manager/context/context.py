@@ -282,7 +282,7 @@ def build_context(
             rng=rng,
         ),
         observer=observer,
-        renewer=Renewer(shared.io, clock=clock),
+        renewer=Renewer(shared.io),
         recorder=EventRecorder(shared.objects, clock, rng),
         metrics=SyncMetrics(shared.io),
         clock=clock,

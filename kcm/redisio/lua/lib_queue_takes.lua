@@ -29,15 +29,15 @@ local function start(q, key, since)
   return token, redis.call('HGET', q.key.failures, key) or '0', ms(waited)
 end
 
--- Takes up to `most` keys, `named` first, and appends to the reply: lease ms, renewal limit ms,
--- then per key: key, token, failures so far, ms it waited. Returns OK, or why it took none.
+-- Takes up to `most` keys, `named` first, and appends to the reply: renewal limit ms, then per
+-- key: key, token, failures so far, ms it waited. Returns OK, or why it took none.
 local function take_keys(q, named, most, reply)
   if q.draining then return 'DRAINING' end
   local waiting = redis.call('ZCARD', q.key.waiting)
   if waiting == 0 then return 'EMPTY' end
   if room(q) == 0 then return 'FULL' end
-  local n = #reply
-  reply[n + 1], reply[n + 2] = int(q.lease), int(q.renew_limit)
+  local n = #reply + 1
+  reply[n] = int(q.renew_limit)
   local claimed = claim(q, named, math.max(1, math.min(most, claim_size(q, waiting))))
   for i = 1, #claimed, 2 do
     n = #reply

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import pytest
+from structlog.testing import capture_logs
 
 from kcm.coordination.workqueue import Pump, Reaper, Renewer, SyncResult, WorkQueue, renew
 from kcm.coordination.workqueue.additions import Addition, add_keys
@@ -84,19 +85,36 @@ def test_leases_from_before_a_restart_are_not_renewed_and_get_reaped(
     assert Reaper(io).once() == {"replicaset": (1, 0)}
 
 
+LOST = "the lease of a key in flight is lost"
+
+
 def test_the_renewer_notices_a_lost_key(queue: WorkQueue, io: RedisIO) -> None:
     renewer = Renewer(io)
     queue.add("a")
     (lease,) = queue.take()
     renewer.hold(lease)
-    renewer.once()
-    assert not renewer.is_lost(lease)
-    step(io, 5)
-    Reaper(io).once()
-    renewer.once()
-    assert renewer.is_lost(lease)
-    renewer.release(lease)
-    assert renewer.held() == []
+    with capture_logs() as lines:
+        renewer.once()
+        step(io, 5)
+        assert lines == []
+        Reaper(io).once()
+        renewer.once()
+        renewer.once()
+    assert [line["event"] for line in lines if line["event"] == LOST] == [LOST]
+
+
+def test_a_key_that_is_finished_while_it_is_renewed_is_not_lost(
+    queue: WorkQueue, io: RedisIO
+) -> None:
+    renewer = Renewer(io)
+    queue.add("a")
+    (lease,) = queue.take()
+    renewer.hold(lease)
+    renewer.expect_end(lease)
+    queue.finish(lease, SyncResult.done())
+    with capture_logs() as lines:
+        renewer.once()
+    assert lines == []
 
 
 def test_the_pump_moves_only_what_is_due_and_says_when_the_next_is(
