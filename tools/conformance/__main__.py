@@ -35,6 +35,9 @@ class RunOptions:
     missing: bool
     kubectl: str
     logs: Path
+    container_runtime_endpoint: str | None
+    kubelets: int
+    beside: tuple[Path, ...]
 
     def chooses(self, spec: str) -> bool:
         """Reports whether a spec is to be run."""
@@ -72,7 +75,8 @@ def main() -> None:
 @click.option(
     "--kubeconfig",
     type=click.Path(exists=True, path_type=Path),
-    help="The cluster. Without it, kcm is started with five simulated nodes.",
+    help="The cluster. Without it, kcm is started with five simulated nodes, or with those of "
+    "--container-runtime-endpoint.",
 )
 @click.option(
     "--lanes",
@@ -89,6 +93,27 @@ def main() -> None:
     show_default=True,
     metavar="PROGRAM",
     help="The kubectl that specs of sig-cli run, of the version of the suite.",
+)
+@click.option(
+    "--container-runtime-endpoint",
+    metavar="unix://PATH",
+    help="Start kcm with nodes of this container runtime instead of simulated ones: for the column "
+    "containers. Needs root, and the suite's images in the runtime or a registry.",
+)
+@click.option(
+    "--kubelets",
+    default=2,
+    show_default=True,
+    type=click.IntRange(min=1),
+    help="How many of these nodes. They share the machine, so hostPorts and pods with the host's "
+    "network can collide.",
+)
+@click.option(
+    "--beside",
+    multiple=True,
+    type=click.Path(exists=True, path_type=Path, resolve_path=True),
+    help="A program that is run beside these nodes, with KUBECONFIG, as kube-proxy and name "
+    "servers are.",
 )
 @click.option("--skip", default="", metavar="REGEX", help="Leave specs out whose names match.")
 @click.option("--missing", is_flag=True, help="Run specs that have not passed in the results.")
@@ -107,6 +132,8 @@ def run(**given: Any) -> None:
       python -m tools.conformance run --e2e-test ./e2e.test
       python -m tools.conformance run --e2e-test ./e2e.test --only 'sig-apps.*Job'
       python -m tools.conformance run --e2e-test ./e2e.test --column kubelet --kubeconfig F
+      python -m tools.conformance run --e2e-test ./e2e.test --column containers
+        --container-runtime-endpoint unix:///run/containerd/containerd.sock --beside ./proxy.sh
     """
     options = RunOptions(**given)
     if shutil.which(options.kubectl) is None:
@@ -136,9 +163,14 @@ def _write_page() -> None:
 
 
 def _cluster(options: RunOptions) -> AbstractContextManager[Path]:
-    if options.kubeconfig is None:
+    if options.kubeconfig is not None:
+        return nullcontext(options.kubeconfig.resolve())
+    if options.container_runtime_endpoint is None:
         return rig.start_simulated(options.logs)
-    return nullcontext(options.kubeconfig.resolve())
+    nodes = rig.ContainerNodes(
+        options.container_runtime_endpoint, options.kubelets, options.kubectl, options.beside
+    )
+    return rig.start_containers(options.logs, nodes)
 
 
 def _show_progress(outcomes: Iterator[Outcome], count: int, suite: Suite) -> Iterator[Outcome]:

@@ -13,6 +13,7 @@ FOLDER = Path(__file__).with_name("results")
 COLUMNS: Mapping[str, str] = {
     "simulated": "simulated nodes",
     "scripted": "simulated nodes with scripted containers",
+    "containers": "kcm's kubelet and containerd",
     "kubelet": "upstream's kubelet and containerd",
 }
 
