@@ -53,6 +53,7 @@ class Cluster:
         self.io = RedisIO(Settings(redis_url=self.server.url))
         self.store = Store(self.io)
         self.pool = pool
+        self.root = ROOT  # the tree that processes are started from
         self.environment: dict[str, str] = {}
         self.workers: list[psutil.Popen] = []
         self.beats: list[psutil.Popen] = []
@@ -88,14 +89,14 @@ class Cluster:
     def _popen(self, command: list[str], log: IO[bytes]) -> psutil.Popen:
         return psutil.Popen(
             command,
-            cwd=ROOT,
+            cwd=self.root,
             env={
                 **os.environ,
                 "KCM_REDIS_URL": f"unix://{self.proxy.path}",
                 "KCM_STATE_DIR": str(self.folder),
                 "KCM_LOG_LEVEL": "warning",
                 "KCM_SECURE_PORT": "0",
-                "PYTHONPATH": str(ROOT),
+                "PYTHONPATH": str(self.root),
                 **self.environment,
             },
             stdin=subprocess.DEVNULL,
