@@ -69,6 +69,15 @@ def show_certificate(context: ssl.SSLContext, pem: bytes) -> None:
         context.load_cert_chain(file.name)
 
 
+def check_certificate(pem: bytes) -> None:
+    """Checks that a client certificate, with its key, can be shown.
+
+    Raises OSError as `show_certificate`. The authorities of the system are not read, which takes
+    30 ms.
+    """
+    show_certificate(ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT), pem)
+
+
 @lru_cache(maxsize=_MOST_CONTEXTS)
 def find_context(trust: Trust) -> ssl.SSLContext:
     """Returns the context of connections, the same one for the same trust. It must not be changed.

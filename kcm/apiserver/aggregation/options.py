@@ -20,8 +20,7 @@ from kcm.apiserver.aggregation.aggregation import AggregationOptions
 from kcm.apiserver.aggregation.authentication_trust import TrustedAuthorities
 from kcm.apiserver.auth.authenticators import check_authorities
 from kcm.apiserver.flags import EXISTING_FILE
-from kcm.http.faults import CallFailed
-from kcm.http.trust import Trust, build_context
+from kcm.http.trust import check_certificate
 
 _FLAGS = (
     click.option(
@@ -89,8 +88,8 @@ class AggregationFlags:
         if self.certificate is not None and self.key is not None:
             try:
                 certificate = self.certificate.read_bytes() + b"\n" + self.key.read_bytes()
-                build_context(Trust(certificate=certificate))
-            except (OSError, CallFailed) as error:
+                check_certificate(certificate)
+            except OSError as error:
                 raise errors.ConfigurationError(
                     f"--proxy-client-cert-file {self.certificate} cannot be used: {error}"
                 ) from None

@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import json
 import os
-import ssl
 import subprocess
 import threading
 from collections.abc import Callable, Mapping
@@ -25,7 +24,7 @@ import structlog
 from kcm import errors
 from kcm.apimachinery.meta_v1 import parse_time
 from kcm.clock import Clock, RealClock
-from kcm.http.trust import show_certificate
+from kcm.http.trust import check_certificate
 
 log = structlog.get_logger("kcm.remote")
 
@@ -88,7 +87,7 @@ ANONYMOUS = Credential(Identity)
 def _require_usable(certificate: bytes) -> None:
     """Raises ssl.SSLError, such as for a certificate whose key has not been written yet."""
     if certificate:
-        show_certificate(ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT), certificate)
+        check_certificate(certificate)
 
 
 # --- Plugins

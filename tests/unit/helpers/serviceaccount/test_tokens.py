@@ -82,6 +82,21 @@ def test_a_private_key_is_in_no_repr() -> None:
     assert "private" not in repr(key)
 
 
+def damaged_pem() -> bytes:
+    """Returns an RSA key that signs what its public part does not verify."""
+    numbers = rsa.generate_private_key(65537, 2048).private_numbers()
+    damaged = rsa.RSAPrivateNumbers(
+        p=numbers.p,
+        q=numbers.q,
+        d=numbers.d + 2,
+        dmp1=numbers.dmp1 + 2,
+        dmq1=numbers.dmq1 + 2,
+        iqmp=numbers.iqmp,
+        public_numbers=numbers.public_numbers,
+    )
+    return pem_of(damaged.private_key(unsafe_skip_rsa_key_validation=True))
+
+
 @pytest.mark.parametrize(
     ("content", "message"),
     [
@@ -90,6 +105,7 @@ def test_a_private_key_is_in_no_repr() -> None:
         (pem_of(rsa.generate_private_key(65537, 1024)), "keys must be RSA of at least 2048 bits"),
         (public_pem_of(ec.generate_private_key(ec.SECP256R1())), "there is no private key"),
         (b"-----BEGIN PRIVATE KEY-----\nxxxx\n-----END PRIVATE KEY-----", "a key cannot be read"),
+        (damaged_pem(), "a key cannot be read: its public part does not verify what it signs"),
     ],
 )
 def test_a_file_that_cannot_sign_is_refused_by_its_flag(
