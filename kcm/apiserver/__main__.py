@@ -6,7 +6,7 @@ import sys
 
 from kcm.interpreter import pause_collector
 
-with pause_collector():
+with pause_collector(freezes=True):
     from kcm.apiserver.command import main
 
 if __name__ == "__main__":

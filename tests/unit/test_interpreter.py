@@ -20,3 +20,18 @@ for each in held:
 def test_a_process_that_ends_looks_through_nothing_that_it_holds() -> None:
     ran = subprocess.run([sys.executable, "-c", LEFT], capture_output=True, text=True, check=True)
     assert ran.stdout.strip() == "True"
+
+
+PAUSED = """
+import gc
+from kcm.interpreter import pause_collector
+with pause_collector(freezes=True):
+    held = [[] for _ in range(10_000)]
+later = [[] for _ in range(1_000)]
+print(gc.isenabled(), gc.get_freeze_count() > 10_000, len(gc.get_objects()) < 2_000)
+"""
+
+
+def test_what_is_imported_while_the_collector_pauses_is_never_traversed() -> None:
+    ran = subprocess.run([sys.executable, "-c", PAUSED], capture_output=True, text=True, check=True)
+    assert ran.stdout.strip() == "True True True"

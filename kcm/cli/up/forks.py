@@ -10,7 +10,6 @@ process.
 from __future__ import annotations
 
 import atexit
-import gc
 import importlib
 import os
 import runpy
@@ -90,18 +89,13 @@ def can_fork(command: Sequence[str]) -> bool:
 
 @cache
 def load_shared_modules() -> None:
-    """Imports the modules of the programs once, and exempts them from garbage collection.
-
-    A collection writes to the objects that it visits, and memory pages that are written to are no
-    longer shared.
-    """
-    with pause_collector():
+    """Imports the modules of the programs once, and exempts them from garbage collection."""
+    with pause_collector(freezes=True):
         for name in _SHARED_MODULES:
             importlib.import_module(name)
         controller_types()
         for resource in _SHARED_KINDS:
             BUILT_IN.lookup(resource).model.model_rebuild()
-        gc.freeze()
 
 
 def _run_to_the_end(command: Sequence[str], env: Mapping[str, str], output: int) -> NoReturn:

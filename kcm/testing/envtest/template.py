@@ -6,7 +6,6 @@ started again. The process has no threads, which a fork could not have (design 0
 
 from __future__ import annotations
 
-import gc
 import os
 import shutil
 import signal
@@ -51,9 +50,8 @@ class Template:
         assert self._store.process is not None
         guard = Guard(self._store.process.pid, self._folder, "TERM")
         try:
-            with pause_collector():
+            with pause_collector(freezes=True):
                 _import_all()
-            gc.freeze()  # what is not collected is not written to, and stays shared
             self._store.wait_ready(RealClock())
             os.close(self._imported)
             return self._fork_for_each()
