@@ -29,6 +29,9 @@ _LOOPBACK = {"0.0.0.0": "127.0.0.1", "::": "::1"}  # to listen on all addresses
 GRACE = 5  # seconds for requests in progress when the server stops
 LINGER = 0.5  # seconds until idle connections are closed; most clients notice only then
 KEEP_ALIVE = 75  # seconds that an idle connection stays open
+# Seconds that the first requests wait for the watch caches. Envtest asks for /healthz every 100 ms,
+# and would not ask again at once if it were told that they are not filled yet.
+FILL_TIMEOUT = 0.5
 
 
 @dataclass(frozen=True)
@@ -144,6 +147,7 @@ def serve(server: ApiHttpServer, app: ApiServer, listener: socket.socket) -> Non
     """Serves until a signal comes or `server.should_exit` is set."""
     tune()
     app.start()
+    app.cacher.wait_filled(FILL_TIMEOUT)
     try:
         asyncio.run(server.serve(sockets=[listener]))
     finally:

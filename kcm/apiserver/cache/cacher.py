@@ -72,12 +72,21 @@ class Cacher(Loop):
         self._followed: Sequence[Resource] = ()
         self._pace = ReadPace(self._clock, shortest=MERGE, interval=READ_INTERVAL, burst=READ_BURST)
         self.converter: EntryConverter | None = None  # None converts nothing by webhooks
-        # whether every kind was listed that was there when the server started, if it can be; kinds
-        # that are defined later do not make a server that is ready unready
-        self.filled = False
+        self._filled = threading.Event()
         self._unlisted: dict[Resource, str] = {}  # the error of each kind that cannot be listed
         # called in the loop whenever it has read changes
         self.on_changes: Callable[[], None] = lambda: None
+
+    @property
+    def filled(self) -> bool:
+        """Whether every kind was listed that was there when the server started, if it can be. Kinds
+        that are defined later do not make a server that is ready unready.
+        """
+        return self._filled.is_set()
+
+    def wait_filled(self, timeout: float) -> bool:
+        """Waits for up to `timeout` seconds until it is `filled`, and reports whether it is."""
+        return self._filled.wait(timeout)
 
     def cache(self, resource: Resource[Kind]) -> WatchCache[Kind]:
         """Returns the cache of a kind, which all of its versions share."""
@@ -155,8 +164,8 @@ class Cacher(Loop):
     def turn(self, patience: float) -> Turn:
         """Lists the kinds that have to be listed, then reads changes once and applies them."""
         self._follow_scheme()
-        count = self._follower.read(patience)
-        self.filled = True
+        count = self._follower.read(patience if self.filled else 0.0)
+        self._filled.set()
         if not count:
             return Turn()
         self.on_changes()

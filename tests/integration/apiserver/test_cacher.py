@@ -17,7 +17,7 @@ from kcm.apiserver.cache.cacher import Cacher
 from kcm.apiserver.cache.recent_writes import RecentWrites
 from kcm.apiserver.http_errors import TooLargeResourceVersion
 from kcm.redisio import RedisIO
-from kcm.store import Store, WatchEntry, damage
+from kcm.store import Changes, Store, WatchEntry, damage
 from kcm.store.admission import namespaces
 from kcm.store.trim import Retention, trim
 from tests import new_objects as strip_store_fields
@@ -54,6 +54,24 @@ def test_objects_are_listed_once_and_then_followed(store: Store, cacher: Cacher)
     cacher.turn(0)
     assert keys(cacher) == ["default/b"]
     assert [event.type for event in watcher.pending] == ["ADDED", "DELETED"]
+
+
+def test_only_the_passes_after_the_first_wait_for_changes(
+    store: Store, cacher: Cacher, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    waits: list[int] = []
+    read_changes = store.read_changes
+
+    def note(positions: Mapping[Resource, int], block_ms: int) -> Changes:
+        waits.append(block_ms)
+        return read_changes(positions, 0)
+
+    monkeypatch.setattr(store, "read_changes", note)
+    unfilled = cacher.wait_filled(0)
+    cacher.turn(5)
+    assert (unfilled, cacher.wait_filled(0), set(waits)) == (False, True, {0})
+    cacher.turn(5)
+    assert waits[-1] == 5000
 
 
 def test_a_kind_that_is_new_does_not_make_a_filled_cacher_unready(
