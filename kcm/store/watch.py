@@ -217,13 +217,13 @@ def _assemble(
     entries: list[WatchEntry] = []
     reached = dict(positions)
     for resource, listed in streams.items():
-        newest = _id_number(listed[-1][0])
+        newest = parse_id(listed[-1][0])
         if newest > MAX_ID:
             gone.add(resource)
         if resource in gone:
             continue
         reached[resource] = newest
-        changes = [_change(resource, *entry) for entry in listed]
+        changes = [parse_entry(resource, *entry) for entry in listed]
         entries += [change for change in changes if change is not None]
     return Changes(entries, frozenset(gone), reached)
 
@@ -233,11 +233,12 @@ def parse_version(text: bytes | None) -> int:
     return int(text) if text and len(text) <= len(str(MAX_ID)) and text.isdigit() else 0
 
 
-def _id_number(entry_id: bytes) -> int:
+def parse_id(entry_id: bytes) -> int:
+    """Returns the resourceVersion in the id of an entry."""
     return int(entry_id.partition(b"-")[0])
 
 
-def _change(
+def parse_entry(
     resource: Resource, entry_id: bytes, fields: dict[bytes, bytes] | None
 ) -> WatchEntry | None:
     """Returns the watch entry, or None if kcm did not write it."""

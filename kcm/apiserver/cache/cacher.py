@@ -22,7 +22,7 @@ from kcm.apiextensions.registration import register, register_all, unregister
 from kcm.apimachinery.meta_v1 import Kind, KubeObject
 from kcm.apiserver.cache.entries import Entry, renew_json
 from kcm.apiserver.cache.recent_writes import RecentWrites
-from kcm.apiserver.cache.watch_cache import WatchCache
+from kcm.apiserver.cache.watch_cache import HISTORY, HISTORY_BYTES, WatchCache
 from kcm.apiserver.http_errors import TooLargeResourceVersion
 from kcm.clock import Clock
 from kcm.informers.follower import Follower
@@ -30,6 +30,7 @@ from kcm.loops import Loop, Turn
 from kcm.redisio import greenlets
 from kcm.store import Store, WatchEntry, damage
 from kcm.store.pace import ReadPace
+from kcm.store.past import read_past
 from kcm.store.reader import PAGE
 
 log = structlog.get_logger("kcm.apiserver")
@@ -240,10 +241,13 @@ class Cacher(Loop):
         reached = self._store.resource_version()
         caught_up = self._catch_up(objects, listed)
         positions = {kind: max(caught_up[kind], reached) for kind in kinds}
+        pasts = read_past(self._store.io, positions, HISTORY, HISTORY_BYTES)
         for kind, position in positions.items():
             if kind.model is CustomResourceDefinition:
                 register_all(self.scheme, _definitions(objects[kind].values()))
-            self._caches[kind.name].refill(objects[kind].values(), position)
+            cache, past = self._caches[kind.name], pasts[kind]
+            readable = _readable_past(past.changes, objects[kind])
+            cache.refill(objects[kind].values(), position, replace(past, changes=readable))
             self._unlisted.pop(kind, None)
         return positions
 
@@ -299,6 +303,25 @@ def _readable(
             readable.append(change if raw is change.raw else replace(change, raw=raw))
         elif change.type == "DELETED" and (last := cache.get(change.key)) is not None:
             readable.append(replace(change, raw=last.raw))
+    return readable
+
+
+def _readable_past(changes: Iterable[WatchEntry], objects: Mapping[str, Entry]) -> list[WatchEntry]:
+    """Returns the changes of the past that watchers can get, as `_readable` does."""
+    states: dict[str, bytes] = {}  # the last ones of the objects
+    readable: list[WatchEntry] = []
+    for change in changes:
+        present = objects.get(change.key)
+        if present is not None and present.version == change.resource_version:
+            raw = present.raw
+        elif (obj := damage.decode_change(change)) is not None:
+            raw = renew_json(change.raw, obj)
+        elif change.type == "DELETED" and change.key in states:
+            raw = states[change.key]
+        else:
+            continue
+        states[change.key] = raw
+        readable.append(change if raw is change.raw else replace(change, raw=raw))
     return readable
 
 

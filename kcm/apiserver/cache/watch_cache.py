@@ -22,6 +22,7 @@ from kcm.api.scheme import Resource
 from kcm.apimachinery.meta_v1 import Kind, KubeObject
 from kcm.apiserver.cache.entries import CacheEvent, Entry
 from kcm.store import WatchEntry
+from kcm.store.past import Past
 
 HISTORY = 10_000  # changes that are kept for watches that start at an earlier version
 HISTORY_BYTES = 40_000_000  # bytes of JSON in them: 10,000 pods, or some hundred large definitions
@@ -78,6 +79,7 @@ class WatchCache(Generic[Kind]):
         self._decoded: deque[CacheEvent] = deque()  # the newest of them
         self._decoded_bytes = 0
         self._oldest = 0  # changes after this version are in the history
+        self._whole = 0  # and after this one, with the object as it was before
         self._watchers: set[CacheWatcher] = set()
         self._indexes: dict[str, EntryIndex] = {}
         self._retired = False
@@ -86,8 +88,13 @@ class WatchCache(Generic[Kind]):
 
     # --- the writer's side
 
-    def refill(self, entries: Iterable[Entry[Kind]], position: int) -> None:
-        """Replaces all objects, and disconnects the watchers, whose changes may have gaps."""
+    def refill(
+        self, entries: Iterable[Entry[Kind]], position: int, past: Past | None = None
+    ) -> None:
+        """Replaces all objects, and disconnects the watchers, whose changes may have gaps.
+
+        `past` are the changes up to `position` that watches may begin with.
+        """
         with self._changed:
             before, self._objects = self._objects, {entry.key: entry for entry in entries}
             self._keys = sorted(self._objects)
@@ -96,13 +103,33 @@ class WatchCache(Generic[Kind]):
             self._history.clear()
             self._decoded.clear()
             self._history_bytes = self._decoded_bytes = 0
-            self._oldest = self.position = position
+            self._oldest = self._whole = self.position = position
+            if past is not None:
+                self._remember_past(past)
             self.generation += 1
             for watcher in self._watchers:
                 watcher.gone = True
             self._wake(self._watchers)
             self._watchers.clear()
             self._changed.notify_all()
+
+    def _remember_past(self, past: Past) -> None:
+        """Puts the changes of `past` into the history.
+
+        What an object was before its first change there is unknown, unless that created it.
+        """
+        self._oldest = self._whole = past.floor
+        states: dict[str, Entry[Kind]] = {}
+        for change in past.changes:
+            entry = self._objects.get(change.key)
+            if entry is None or entry.version != change.resource_version:
+                entry = Entry(self.resource, change.key, change.raw, change.resource_version)
+            before = states.pop(change.key, None)
+            if before is None and change.type != "ADDED":
+                self._whole = change.resource_version
+            if change.type != "DELETED":
+                states[change.key] = entry
+            self._remember(CacheEvent(change.type, entry, before))
 
     def retire(self) -> None:
         """Disconnects all watchers, because the kind is no longer served or its definition
@@ -161,6 +188,7 @@ class WatchCache(Generic[Kind]):
             oldest = self._history.popleft()
             self._history_bytes -= oldest.size
             self._oldest = oldest.entry.version
+            self._whole = max(self._whole, self._oldest)
         self._decoded.append(event)
         self._decoded_bytes += event.size
         while self._decoded_bytes > DECODED_BYTES:
@@ -207,7 +235,7 @@ class WatchCache(Generic[Kind]):
         Raises Gone if the history does not reach back that far.
         """
         with self._changed:
-            self._require(version)
+            self._require(version, self._whole)
             now = self._slice(namespace, after)
             undone: dict[str, Entry[Kind] | None] = {}
             for event in reversed(self._history):
@@ -230,17 +258,17 @@ class WatchCache(Generic[Kind]):
         """
         with self._changed:
             if changes >= len(self._history):
-                return self._oldest
-            return self._history[-changes - 1].entry.version
+                return self._whole
+            return max(self._whole, self._history[-changes - 1].entry.version)
 
     @property
     def oldest_version(self) -> int:
         """Returns the oldest version that `snapshot` knows."""
-        return self._oldest
+        return self._whole
 
-    def _require(self, version: int) -> None:
-        if version < self._oldest:
-            raise errors.Gone(f"too old resource version: {version} ({self._oldest})")
+    def _require(self, version: int, oldest: int) -> None:
+        if version < oldest:
+            raise errors.Gone(f"too old resource version: {version} ({oldest})")
 
     def _slice(self, namespace: str, after: str) -> list[Entry[Kind]]:
         keys = self._keys
@@ -272,17 +300,23 @@ class WatchCache(Generic[Kind]):
         return entry.obj if entry is not None else None
 
     def subscribe(
-        self, version: int | None, namespace: str, wake: Callable[[], None]
+        self,
+        version: int | None,
+        namespace: str,
+        wake: Callable[[], None],
+        *,
+        selects: bool = True,
     ) -> tuple[list[Entry[Kind]], CacheWatcher]:
         """Returns a watcher of the changes after `version`.
 
         For None it also returns the present objects of the namespace, and the watcher gets the
         changes after these. `wake` is called when events are pending or the watcher is
-        disconnected. Raises Gone if the history does not reach back to `version`.
+        disconnected. One that `selects` needs to know what objects were before their changes.
+        Raises Gone if the history does not reach back to `version`.
         """
         with self._changed:
             if version is not None:
-                self._require(version)
+                self._require(version, self._whole if selects else self._oldest)
             position = max(self.position, version or 0)
             watcher = CacheWatcher(wake, position=position, retired=self._retired)
             self._watchers.add(watcher)

@@ -138,7 +138,10 @@ class HttpWatch:
         # Without a version, and without the present objects, the watch starts now.
         after = None if options.with_present else version or self._cache.position
         self._present, self._watcher = self._cache.subscribe(
-            after, options.selection.namespace, self._wake
+            after,
+            options.selection.namespace,
+            self._wake,
+            selects=not options.selection.everything,
         )
         self._after = after or 0
         self._start = self._watcher.position

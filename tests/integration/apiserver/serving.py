@@ -101,6 +101,8 @@ def live(
     settings = Settings(redis_url=redis_url, state_dir=folder, prefix=prefix)
     io = PipelinedIO(settings)
     io.attach()
+    io.execute("HSET", io.keys.meta(), "run_id", "former")  # so that low versions are of its past
+    io.attach()
     store = Store(io)
     bootstrap = ClusterBootstrap(store)
     bootstrap.ensure()

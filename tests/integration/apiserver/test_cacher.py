@@ -220,3 +220,35 @@ def test_the_systems_namespaces_are_made_once(store: Store) -> None:
     namespaces.ensure(store)
     assert store.resource_version() == version
     assert store.count(Namespace.resource) == 4
+
+
+class TestPast:
+    """The changes from before the cache was filled."""
+
+    def test_a_cache_that_is_filled_has_them(self, store: Store, cacher: Cacher) -> None:
+        version = store.resource_version()
+        first = store.create(strip_store_fields.pod("a"))
+        store.delete(PODS, "default/a")
+        store.create(strip_store_fields.pod("b"))
+        cacher.turn(0)
+        _, watcher = cacher.cache(PODS).subscribe(version, "", do_nothing)
+        came = [(event.type, event.entry.key) for event in watcher.pending]
+        assert came == [("ADDED", "default/a"), ("DELETED", "default/a"), ("ADDED", "default/b")]
+        assert watcher.pending[0].entry.obj.metadata.uid == first.metadata.uid
+
+    def test_foreign_entries_are_left_out_but_no_deletion_is(
+        self, store: Store, cacher: Cacher
+    ) -> None:
+        version = store.resource_version()
+        store.create(strip_store_fields.pod("a"))
+        log = store.io.keys.watch("pods")
+        rest = {"key": "default/a", "object": "rubbish"}
+        for kind in ("MODIFIED", "DELETED"):
+            at = store.resource_version() + 1
+            store.io.execute("SET", store.io.keys.resource_version(), at)
+            fields = [part for pair in rest.items() for part in pair]
+            store.io.execute("XADD", log, f"{at}-0", "type", kind, *fields)
+        cacher.turn(0)
+        _, watcher = cacher.cache(PODS).subscribe(version, "", do_nothing)
+        assert [event.type for event in watcher.pending] == ["ADDED", "DELETED"]
+        assert watcher.pending[1].entry.obj.metadata.name == "a"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import signal
 import subprocess
 import threading
@@ -13,6 +14,7 @@ import pytest
 import urllib3
 from kubernetes import client, config, watch
 
+from kcm.api.core_v1 import ConfigMap
 from kcm.redisio.embedded import EmbeddedServer
 from kcm.store import Store
 from kcm.testing.builders import config_map
@@ -64,6 +66,27 @@ def fuzz_with_restarts(
     for reflector in reflectors:
         assert reflector.watches > len(ends)
     assert sum(reflector.expired for reflector in reflectors) > 0
+
+
+def test_a_watch_goes_on_from_before_the_server_was_killed(server: RestartableServer) -> None:
+    path = "/api/v1/namespaces/default/configmaps"
+    with server.client() as api, store_io(server) as io:
+        store = Store(io)
+        store.create(strip_store_fields(config_map("there")))
+        listed = api.get(path).json()["metadata"]["resourceVersion"]
+        store.create(strip_store_fields(config_map("before")))
+        server.stop(signal.SIGKILL)
+        store.create(strip_store_fields(config_map("away")))
+        store.delete(ConfigMap.resource, "default/there")
+    server.start()
+    with server.client() as api:
+        asked = {"watch": "1", "resourceVersion": listed, "timeoutSeconds": "1"}
+        events = [json.loads(line) for line in api.get(path, params=asked).iter_lines()]
+        assert [(event["type"], event["object"]["metadata"]["name"]) for event in events] == [
+            ("ADDED", "before"),
+            ("ADDED", "away"),
+            ("DELETED", "there"),
+        ]
 
 
 @pytest.mark.parametrize("end", ENDS)

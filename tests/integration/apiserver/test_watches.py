@@ -116,7 +116,7 @@ def test_the_initial_events_are_as_new_as_the_request(api: Live, pods: str) -> N
 
 def test_a_version_that_no_write_has_reached_is_refused(api: Live, pods: str) -> None:
     options = {"sendInitialEvents": "true", "resourceVersionMatch": "NotOlderThan", "watch": "1"}
-    params = options | {"allowWatchBookmarks": "true", "resourceVersion": "999999999999"}
+    params = options | {"allowWatchBookmarks": "true", "resourceVersion": str(4 * 10**15)}
     refused = api.client.get(pods, params=params)
     assert refused.status_code == 504
     assert refused.json()["details"]["causes"][0]["reason"] == "ResourceVersionTooLarge"

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import json
 import weakref
+from collections import deque
 from collections.abc import Sequence
 
 import pytest
@@ -14,6 +15,7 @@ from kcm.apiserver.cache import watch_cache as module
 from kcm.apiserver.cache.entries import Entry
 from kcm.apiserver.cache.watch_cache import WatchCache
 from kcm.store import WatchEntry
+from kcm.store.past import Past
 from kcm.store.watch import ChangeType
 
 PODS = Pod.resource
@@ -239,3 +241,61 @@ def test_the_version_some_changes_ago_can_be_restored() -> None:
     cache.apply([change("ADDED", f"c/{n}", 20 + n) for n in (1, 2)], 22)
     assert cache.oldest_version == cache.version_before(99) == 11
     assert keys(cache.snapshot(11)) == ["a/1", "b/1"]
+
+
+class TestPast:
+    """What the cache has from before its list."""
+
+    CHANGES = (
+        change("MODIFIED", "a/1", 12),
+        change("ADDED", "a/2", 13),
+        change("MODIFIED", "a/2", 14),
+        change("DELETED", "a/2", 15),
+        change("ADDED", "a/2", 16),
+    )
+
+    def fill(self, history: int = 100, floor: int = 11) -> WatchCache[Pod]:
+        cache = WatchCache(PODS, history)
+        entries = [Entry(PODS, key, raw(key, at), at) for key, at in (("a/1", 12), ("a/2", 16))]
+        cache.refill(entries, 20, Past(floor, self.CHANGES))
+        return cache
+
+    def test_a_watch_begins_there(self) -> None:
+        cache = self.fill()
+        _, watcher = cache.subscribe(11, "", do_nothing, selects=False)
+        assert [(e.type, e.entry.version) for e in watcher.pending] == [
+            (each.type, each.resource_version) for each in self.CHANGES
+        ]
+        assert watcher.position == 20
+        assert cache.subscribe(20, "", do_nothing)[1].pending == deque()
+        with pytest.raises(errors.Gone):
+            cache.subscribe(10, "", do_nothing, selects=False)
+
+    def test_who_selects_begins_where_the_objects_before_are_known(self) -> None:
+        cache = self.fill()
+        with pytest.raises(errors.Gone):
+            cache.subscribe(11, "", do_nothing)
+        _, watcher = cache.subscribe(12, "", do_nothing)
+        befores = [event.before and event.before.version for event in watcher.pending]
+        assert befores == [None, 13, 14, None]
+        assert cache.oldest_version == cache.version_before(100) == 12
+
+    def test_lists_show_what_was_there(self) -> None:
+        cache = self.fill()
+        for version, there in ((12, ["a/1"]), (13, ["a/1", "a/2"]), (15, ["a/1"])):
+            assert keys(cache.snapshot(version)) == there
+        with pytest.raises(errors.Gone):
+            cache.snapshot(11)
+
+    def test_it_is_part_of_the_history(self) -> None:
+        cache = self.fill(history=2)
+        for oldest in (14, 15, 16):
+            with pytest.raises(errors.Gone):
+                cache.subscribe(oldest - 1, "", do_nothing, selects=False)
+            cache.subscribe(oldest, "", do_nothing)
+            cache.apply([change("MODIFIED", "a/1", oldest + 10)], oldest + 10)
+
+    def test_present_objects_are_not_kept_twice(self) -> None:
+        cache = self.fill()
+        _, watcher = cache.subscribe(15, "", do_nothing)
+        assert watcher.pending[0].entry is cache.get("a/2")
