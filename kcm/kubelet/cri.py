@@ -376,4 +376,11 @@ class Runtime(Protocol):
         """Changes the resources that a running container may use."""
         ...
 
+    def update_pod_sandbox_resources(self, config: SandboxConfig) -> None:
+        """Changes what the containers of a sandbox may use together, as `config` says.
+
+        Does nothing in a runtime that does not limit whole pods.
+        """
+        ...
+
     def container_stats(self, container_id: str) -> ContainerStats: ...

@@ -7,6 +7,7 @@ import os
 import signal
 import subprocess
 import sys
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -206,6 +207,13 @@ def test_limits_are_enforced_and_changed_in_place(cluster: Cluster) -> None:
     def read_limits() -> list[str]:
         return cluster.run("exec", "resized", "--", "sh", "-c", read).split()
 
+    def read_group(name: str) -> list[str]:
+        """Returns the limits of a pod's own group."""
+        uid = cluster.pod(name)["metadata"]["uid"]
+        limits = ("memory/{}/memory.limit_in_bytes", "cpu/{}/cpu.cfs_quota_us")
+        groups = (limit.format(f"kcm-*/burstable/pod{uid}") for limit in limits)
+        return [next(Path("/sys/fs/cgroup").glob(group)).read_text().strip() for group in groups]
+
     cluster.wait_until_ready("resized")
     assert read_limits() == [str(32 * 1024**2), "20000"]
     larger = {"memory": "48Mi", "cpu": "300m"}
@@ -217,6 +225,7 @@ def test_limits_are_enforced_and_changed_in_place(cluster: Cluster) -> None:
         )
         wanted = [str(megabytes * 1024**2), str(quota)]
         until(lambda: read_limits() == wanted, f"{limits}")  # noqa: B023 - called at once
+        until(lambda: read_group("resized") == wanted, f"{limits} of the pod")  # noqa: B023
     pod = cluster.pod("resized")
     assert status_of(pod)["restartCount"] == 0
     ended = status_of(cluster.wait_until_done("greedy"))["state"]["terminated"]

@@ -10,7 +10,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from kcm.api.core_v1 import Container, EphemeralContainer, Pod
+from kcm.api import pod_resources
+from kcm.api.core_v1 import Container, EphemeralContainer, Pod, PodSpec
 from kcm.api.core_v1.security import Capabilities
 from kcm.api.pod_qos import BEST_EFFORT, GUARANTEED, qos_class
 from kcm.apimachinery.quantity import Quantity
@@ -171,10 +172,42 @@ def build_resources(pod: Pod, container: Container, memory_capacity: int) -> Res
     return Resources(
         memory_bytes=memory.value() if memory else None,
         cpu_shares=_cpu_shares(asked),
-        cpu_quota=max(cpu.milli_value() * _PERIOD // 1000, _MIN_QUOTA) if cpu else None,
+        cpu_quota=_cpu_quota(cpu) if cpu else None,
         cpu_period=_PERIOD,
         oom_score_adj=oom_score_adjustment(pod, container, memory_capacity),
     )
+
+
+def build_pod_resources(pod: Pod) -> Resources:
+    """Returns what all containers of a pod may use together.
+
+    CPU and memory are limited where the pod has a limit of its own, or each container has one.
+
+    Source: ResourceConfigForPod in pkg/kubelet/cm/helpers_linux.go, Kubernetes 1.36.
+    """
+    asked = pod_resources.requests_of(pod.spec).get("cpu")
+    limits = pod_resources.limits_of(pod.spec)
+    cpu, memory = (
+        limits[name] if name in limits and _is_limited(pod.spec, name) else None
+        for name in ("cpu", "memory")
+    )
+    return Resources(
+        memory_bytes=memory.value() if memory else None,
+        cpu_shares=_MIN_SHARES if qos_class(pod) == BEST_EFFORT else _cpu_shares(asked),
+        cpu_quota=_cpu_quota(cpu) if cpu else None,
+        cpu_period=_PERIOD,
+    )
+
+
+def _is_limited(spec: PodSpec, name: str) -> bool:
+    if pod_resources.list_pod_level(spec, "limits").get(name):
+        return True
+    containers = (*spec.containers, *(spec.init_containers or ()))
+    return all((container.resources.limits or {}).get(name) for container in containers)
+
+
+def _cpu_quota(limit: Quantity) -> int:
+    return max(limit.milli_value() * _PERIOD // 1000, _MIN_QUOTA)
 
 
 def _cpu_shares(asked: Quantity | None) -> int:

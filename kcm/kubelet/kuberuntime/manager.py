@@ -6,6 +6,8 @@ Source: pkg/kubelet/kuberuntime/kuberuntime_manager.go, Kubernetes 1.33.
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import structlog
@@ -159,7 +161,7 @@ class RuntimeManager:
             result.error = str(error)
             return result
         setup = PodSetup(pod, sandbox_id, config, self._locate(ips), volumes)
-        self._resize_containers(actions, result)
+        self._resize_containers(config, actions, result)
         self._start_containers(setup, view, actions, result, context)
         return result
 
@@ -176,13 +178,27 @@ class RuntimeManager:
                 self._killer.kill(termination, 0, context)
             self.runtime.remove_container(attempt.id)
 
-    def _resize_containers(self, actions: PodActions, result: PodSyncResult) -> None:
-        """Gives running containers their new resources. A failure is in the result."""
-        for update in actions.to_update:
+    def _resize_containers(
+        self, config: cri.SandboxConfig, actions: PodActions, result: PodSyncResult
+    ) -> None:
+        """Gives running containers their new resources. A failure is in the result.
+
+        The pod as a whole has no limit meanwhile, because a container may not have more than its
+        pod, neither before nor after.
+        """
+        update = self.runtime.update_container_resources
+        changes: list[tuple[str, Callable[[], None]]] = [
+            (each.container.name, partial(update, each.id, each.resources))
+            for each in actions.to_update
+        ]
+        if changes:
+            limit, last = self.runtime.update_pod_sandbox_resources, changes[-1][0]
+            unlimited = replace(config, resources=cri.Resources())
+            changes = [(last, partial(limit, unlimited)), *changes, (last, partial(limit, config))]
+        for name, change in changes:
             try:
-                self.runtime.update_container_resources(update.id, update.resources)
+                change()
             except errors.ContainerRuntimeError as error:
-                name = update.container.name
                 result.starts.append(StartResult(name, RESIZE_ERROR, str(error)))
 
     def _kill_unwanted(

@@ -19,13 +19,14 @@ from pathlib import Path
 
 from kcm import errors
 from kcm.api.core_v1 import Container, Pod
+from kcm.api.pod_qos import GUARANTEED, qos_class
 from kcm.kubelet import cri
 from kcm.kubelet.containers.dns import PodDNS
 from kcm.kubelet.containers.hosts import build_hosts
 from kcm.kubelet.environment.variables import Lookups
 from kcm.kubelet.files.log_tail import FALLBACK, MOST, tail
 from kcm.kubelet.kuberuntime import labels
-from kcm.kubelet.kuberuntime.configs import name_domain, name_host
+from kcm.kubelet.kuberuntime.configs import build_pod_resources, name_domain, name_host
 
 ETC_HOSTS, CONTAINERS = "etc-hosts", "containers"
 
@@ -48,7 +49,8 @@ class ContainerPreparation:
         self._domain = cluster_domain
 
     def complete_sandbox(self, pod: Pod, config: cri.SandboxConfig) -> cri.SandboxConfig:
-        """Returns a sandbox's configuration with its DNS settings and its runtime handler.
+        """Returns a sandbox's configuration with its DNS settings, its runtime handler, what its
+        containers may use together, and the control group of its quality-of-service class.
 
         Raises ContainerRuntimeError for what this node cannot give.
         """
@@ -57,7 +59,14 @@ class ContainerPreparation:
                 "can't set `spec.hostUsers: false`, user namespaces are not supported on this node"
             )
         handler = self._find_handler(pod.spec.runtime_class_name or "")
-        return replace(config, dns=self._dns.build(pod), runtime_handler=handler)
+        quality = qos_class(pod)
+        return replace(
+            config,
+            dns=self._dns.build(pod),
+            runtime_handler=handler,
+            resources=build_pod_resources(pod),
+            cgroup_parent="" if quality == GUARANTEED else quality.lower(),
+        )
 
     def _find_handler(self, name: str) -> str:
         """Returns the runtime handler of a RuntimeClass, "" for the default one."""

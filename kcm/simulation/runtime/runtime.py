@@ -321,6 +321,9 @@ class SimulatedRuntime:
         held = self._find(container_id)
         held.config = replace(held.config, resources=resources)
 
+    def update_pod_sandbox_resources(self, config: SandboxConfig) -> None:
+        """Does nothing: whole pods are not limited."""
+
     def container_stats(self, container_id: str) -> ContainerStats:
         held, now = self._find(container_id), self._time()
         script = self._script(held)

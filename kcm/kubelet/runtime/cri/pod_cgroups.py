@@ -4,8 +4,10 @@ A pod's group limits its number of processes, and what its containers may use to
 makes the group in the hierarchies that are not limited here, and removes only groups of containers:
 empty ones of the pod are removed here, in every hierarchy.
 
-Source: pkg/kubelet/cm/pod_container_manager_linux.go, Kubernetes 1.36. Departure: there are no
-groups for the quality-of-service classes between the top and the pods.
+Pods are in the group of their quality-of-service class, but Guaranteed ones in the top one. Where
+the CPU is short, that of Burstable pods has their shares together, that of BestEffort pods 2.
+
+Source: pkg/kubelet/cm/{pod,qos}_container_manager_linux.go, Kubernetes 1.36.
 """
 
 from __future__ import annotations
@@ -20,6 +22,8 @@ from kcm.kubelet.cri import Resources
 from kcm.kubelet.options import SYSTEMD
 from kcm.kubelet.runtime.process import cgroups, processes
 
+_LEAST = "besteffort"
+_CLASSES = ("burstable", _LEAST)
 _ANY_PLACE = "0::/"  # groups are below the root of each hierarchy, where the runtime makes them
 
 
@@ -33,6 +37,7 @@ class PodCgroups:
         self._pids = pod_max_pids
         self._groups = cgroups.detect(name, own=_ANY_PLACE)
         self._lock = threading.Lock()
+        self._sharing = threading.Lock()
         # The pods that groups were made for: the runtime may be about to make some in the top one.
         self._used: set[str] = set()
 
@@ -41,42 +46,87 @@ class PodCgroups:
         """How limits are enforced: "cgroup-v2", "cgroup-v1" or "rlimits"."""
         return self._groups.kind
 
-    def parent(self, uid: str) -> str:
-        """Returns the name of a pod's group for the runtime."""
-        if self._driver == SYSTEMD:
-            return f"{self._name}-pod{uid.replace('-', '_')}.slice"
-        return f"/{self._name}/pod{uid}"
+    def parent(self, uid: str, quality: str) -> str:
+        """Returns the name of a pod's group for the runtime.
 
-    def make(self, uid: str, resources: Resources) -> None:
+        `quality` is the group of the pod's quality-of-service class, "" for the top one.
+        """
+        if self._driver == SYSTEMD:
+            words = [self._name, *([quality] if quality else []), f"pod{uid.replace('-', '_')}"]
+            return f"{'-'.join(words)}.slice"
+        return f"/{self._name}/{_join(uid, quality)}"
+
+    def make(self, uid: str, quality: str, resources: Resources) -> None:
         """Makes a pod's group with its limits. Raises ContainerRuntimeError."""
         if self._driver == SYSTEMD:
             return
         with self._lock:
             self._used.add(uid)
         try:
-            self._groups.make(f"pod{uid}", replace(resources, pids=self._pids))
+            self._groups.make(_join(uid, quality), replace(resources, pids=self._pids))
+            self._share_out()
         except OSError as error:
             raise errors.ContainerRuntimeError(
                 f"failed to create the pod's cgroup: {error}"
             ) from error
 
+    def update(self, uid: str, quality: str, resources: Resources) -> None:
+        """Gives a pod's group other limits. One that is None is taken away.
+
+        Raises ContainerRuntimeError.
+        """
+        if self._driver == SYSTEMD:
+            return
+        memory, quota = resources.memory_bytes, resources.cpu_quota
+        whole = replace(
+            resources,
+            memory_bytes=-1 if memory is None else memory,
+            cpu_quota=-1 if quota is None else quota,
+        )
+        try:
+            self._groups.update(_join(uid, quality), whole)
+            self._share_out()
+        except OSError as error:
+            raise errors.ContainerRuntimeError(
+                f"failed to change the pod's cgroup: {error}"
+            ) from error
+
+    def _share_out(self) -> None:
+        """Gives the groups of classes the CPU shares of their pods. Raises OSError."""
+        with self._sharing:
+            for quality in _CLASSES:
+                if not all(group.is_dir() for group in self._groups.paths(quality)):
+                    continue
+                if quality == _LEAST:
+                    self._groups.update(quality, Resources(cpu_shares=2))
+                else:
+                    self._groups.share_out(quality)
+
     def list_uids(self) -> set[str]:
         """Returns the uids of pods that have a group in some hierarchy."""
-        tops = [point / self._name for point, _, _ in self._list_mounts()]
-        return {group.name[3:] for top in tops for group in top.glob("pod*") if group.is_dir()}
+        return {group.name[3:] for top in self._list_parents() for group in top.glob("pod*")}
 
     def remove(self, uid: str) -> None:
         """Removes a pod's group, and the top one after the last pod. Processes in it are killed."""
         if self._driver == SYSTEMD:
             return
-        tops = [point / self._name for point, _, _ in self._list_mounts()]
-        for top in tops:
-            cgroups.remove_tree(top / f"pod{uid}")
+        parents = self._list_parents()
+        for parent in parents:
+            cgroups.remove_tree(parent / f"pod{uid}")
         with self._lock:
             self._used.discard(uid)
-            for top in () if self._used else tops:
+            with suppress(OSError):  # the next pod does it
+                self._share_out()
+            for parent in () if self._used else parents:
                 with suppress(OSError):  # pods of an earlier start may be in it
-                    top.rmdir()
+                    parent.rmdir()
 
-    def _list_mounts(self) -> list[tuple[Path, str, str]]:
-        return list(cgroups.list_mounts(processes.read("/proc/self/mounts")))
+    def _list_parents(self) -> list[Path]:
+        """Returns the groups that those of pods are in, in every hierarchy, the top ones last."""
+        mounts = cgroups.list_mounts(processes.read("/proc/self/mounts"))
+        tops = [point / self._name for point, _, _ in mounts]
+        return [*(top / quality for top in tops for quality in _CLASSES), *tops]
+
+
+def _join(uid: str, quality: str) -> str:
+    return f"{quality}/pod{uid}" if quality else f"pod{uid}"

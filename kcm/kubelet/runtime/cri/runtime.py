@@ -86,7 +86,7 @@ class CRIRuntime:
         try:
             with self._groups_lock:
                 self._starting.add(config.uid)
-                self._cgroups.make(config.uid, config.resources)
+                self._cgroups.make(config.uid, config.cgroup_parent, config.resources)
             answer = self._channel.call(
                 "RunPodSandbox",
                 deadline=2 * TIMEOUT,  # as upstream, since a network takes long to set up
@@ -104,7 +104,7 @@ class CRIRuntime:
     def _build_sandbox(self, config: cri.SandboxConfig) -> Message:
         message = configs.build_sandbox(config, self._labels)
         message.annotations[LOG_DIRECTORY] = config.log_directory
-        message.linux.cgroup_parent = self._cgroups.parent(config.uid)
+        message.linux.cgroup_parent = self._cgroups.parent(config.uid, config.cgroup_parent)
         return message
 
     def stop_pod_sandbox(self, sandbox_id: str) -> None:
@@ -243,6 +243,9 @@ class CRIRuntime:
         self._call_container("UpdateContainerResources", container_id=container_id, linux=fields)
         with self._lock:
             self._updated[container_id] = resources
+
+    def update_pod_sandbox_resources(self, config: cri.SandboxConfig) -> None:
+        self._cgroups.update(config.uid, config.cgroup_parent, config.resources)
 
     def container_stats(self, container_id: str) -> cri.ContainerStats:
         answer = self._call_container("ContainerStats", container_id=container_id)

@@ -52,11 +52,23 @@ class Cgroups:
         return groups
 
     def update(self, path: str, resources: Resources) -> None:
-        """Sets the limits of the group with that relative path. Raises OSError."""
+        """Sets the limits of the group with that relative path. Raises OSError.
+
+        A limit that is None stays as it is, and one below 0 is taken away.
+        """
         settings = _v2(resources) if self.kind == V2 else _v1(resources)
         for controller, name, value in settings:
             if controller in self.bases:
                 _write(self.bases[controller] / path / name, value)
+
+    def share_out(self, path: str) -> None:
+        """Gives a group the CPU shares that the groups below it have together. Raises OSError."""
+        if (base := self.bases.get("cpu")) is None:
+            return
+        name, read = ("cpu.weight", shares) if self.kind == V2 else ("cpu.shares", int)
+        texts = [processes.read(str(file)) for file in (base / path).glob(f"*/{name}")]
+        total = sum(read(int(text)) for text in texts if text)
+        self.update(path, Resources(cpu_shares=total))
 
     def remove(self, path: str) -> None:
         """Removes a group and those below it, then the empty ones above it up to our own top group.
@@ -161,14 +173,18 @@ def _delegate(group: Path) -> None:
 
 def _v2(resources: Resources) -> Iterable[tuple[str, str, str]]:
     if resources.memory_bytes is not None:
-        yield "memory", "memory.max", str(resources.memory_bytes)
+        yield "memory", "memory.max", _amount(resources.memory_bytes)
         yield "memory", "memory.oom.group", "1"
     if resources.pids is not None:
         yield "pids", "pids.max", str(resources.pids)
     if resources.cpu_quota is not None:
-        yield "cpu", "cpu.max", f"{resources.cpu_quota} {resources.cpu_period}"
+        yield "cpu", "cpu.max", f"{_amount(resources.cpu_quota)} {resources.cpu_period}"
     if resources.cpu_shares is not None:
         yield "cpu", "cpu.weight", str(weight(resources.cpu_shares))
+
+
+def _amount(limit: int) -> str:
+    return "max" if limit < 0 else str(limit)
 
 
 def _v1(resources: Resources) -> Iterable[tuple[str, str, str]]:
@@ -186,6 +202,11 @@ def _v1(resources: Resources) -> Iterable[tuple[str, str, str]]:
 def weight(shares: int) -> int:
     """Returns the weight of version 2 (1 to 10000) for the shares of version 1 (2 to 262144)."""
     return 1 + (min(max(shares, 2), 262_144) - 2) * 9999 // 262_142
+
+
+def shares(weight_: int) -> int:
+    """Returns the fewest shares of version 1 that a weight of version 2 stands for."""
+    return 2 - (1 - weight_) * 262_142 // 9999
 
 
 def _write(path: Path, text: str) -> None:

@@ -213,6 +213,9 @@ class ProcessRuntime:
         except OSError as error:
             raise ContainerRuntimeError(f"failed to resize {container_id}: {error}") from error
 
+    def update_pod_sandbox_resources(self, config: cri.SandboxConfig) -> None:
+        """Does nothing: whole pods are not limited."""
+
     def container_stats(self, container_id: str) -> cri.ContainerStats:
         container = self._container(container_id)
         groups = self._cgroups.paths(container.record.cgroup)

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from kcm.kubelet.cri import Resources
-from kcm.kubelet.runtime.process.cgroups import NONE, V1, V2, Cgroups, detect, weight
+from kcm.kubelet.runtime.process.cgroups import NONE, V1, V2, Cgroups, detect, shares, weight
 
 RESOURCES = Resources(memory_bytes=1000, cpu_shares=1024, cpu_quota=50_000, pids=20)
 
@@ -73,6 +73,39 @@ def test_version_2_writes_one_group_and_hands_controllers_on(tmp_path: Path) -> 
     }
     for parent in (base, base / "pod1"):
         assert (parent / "cgroup.subtree_control").read_text() == "+cpu +memory +pids"
+
+
+@pytest.mark.parametrize(
+    ("kind", "file", "together"),
+    [(V1, "cpu.shares", "2050"), (V2, "cpu.weight", "77")],  # 39 + 39 + 1, less what 2 groups have
+)
+def test_a_group_of_groups_has_their_shares_together(
+    tmp_path: Path, kind: str, file: str, together: str
+) -> None:
+    groups = Cgroups(kind, {"cpu": tmp_path})
+    for name, part in (("a", 1024), ("b", 1024), ("c", 2)):
+        groups.make(f"class/{name}", Resources(cpu_shares=part))
+    groups.share_out("class")
+    assert (tmp_path / "class" / file).read_text() == together
+
+
+def test_weights_become_shares_and_back() -> None:
+    assert [weight(shares(each)) for each in (1, 39, 10_000)] == [1, 39, 10_000]
+
+
+@pytest.mark.parametrize(
+    ("kind", "texts"),
+    [
+        (V1, {"memory.limit_in_bytes": "-1", "cpu.cfs_period_us": "100000",
+              "cpu.cfs_quota_us": "-1"}),
+        (V2, {"memory.max": "max", "memory.oom.group": "1", "cpu.max": "max 100000"}),
+    ],
+)  # fmt: skip
+def test_a_limit_below_0_is_taken_away(tmp_path: Path, kind: str, texts: dict[str, str]) -> None:
+    (tmp_path / "pod").mkdir()
+    groups = Cgroups(kind, dict.fromkeys(("memory", "cpu"), tmp_path))
+    groups.update("pod", Resources(memory_bytes=-1, cpu_quota=-1))
+    assert {file.name: file.read_text() for file in (tmp_path / "pod").iterdir()} == texts
 
 
 def test_removing_takes_the_group_and_empty_ones_above(tmp_path: Path) -> None:

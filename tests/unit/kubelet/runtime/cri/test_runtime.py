@@ -36,10 +36,10 @@ class NoCgroups(PodCgroups):
     def kind(self) -> str:
         return "cgroup-v2"
 
-    def parent(self, uid: str) -> str:
-        return f"/kcm/pod{uid}"
+    def parent(self, uid: str, quality: str) -> str:
+        return f"/kcm/{quality}/pod{uid}"
 
-    def make(self, uid: str, resources: cri.Resources) -> None: ...
+    def make(self, uid: str, quality: str, resources: cri.Resources) -> None: ...
 
     def list_uids(self) -> set[str]:
         return {"u1", "gone"}
@@ -213,14 +213,16 @@ def test_a_container_is_made_with_the_whole_configuration_of_its_sandbox(tmp_pat
         requests.append(request)
         return {"container_id": "c1"}
 
-    pod = cri.SandboxConfig("web", "shop", "u1", log_directory=str(tmp_path / "logs"))
+    pod = cri.SandboxConfig(
+        "web", "shop", "u1", log_directory=str(tmp_path / "logs"), cgroup_parent="burstable"
+    )
     wanted = cri.Resources(memory_bytes=5, cpu_quota=2000)
     config = cri.ContainerConfig("main", log_path="main/0.log", resources=wanted)
     with serve(tmp_path, {"CreateContainer": create}) as channel:
         assert runtime_at(channel).create_container("s1", config, pod) == "c1"
     sent = requests[0].sandbox_config
     assert sent.metadata.uid == "u1"
-    assert sent.linux.cgroup_parent == "/kcm/podu1"
+    assert sent.linux.cgroup_parent == "/kcm/burstable/podu1"
     assert dict(sent.labels) == OURS
     assert (tmp_path / "logs" / "main").is_dir()
     annotations = dict(requests[0].config.annotations)
@@ -303,6 +305,19 @@ def test_a_sandbox_that_cannot_be_made_leaves_no_group_and_no_folder(
             runtime.run_pod_sandbox(cri.SandboxConfig("web", "shop", "u1", log_directory=str(logs)))
     assert groups.removed == removed
     assert logs.exists() is not bool(removed)
+
+
+@pytest.mark.parametrize(
+    ("driver", "quality", "name"),
+    [
+        ("cgroupfs", "", "/kcm/poda-b"),
+        ("cgroupfs", "burstable", "/kcm/burstable/poda-b"),
+        ("systemd", "", "kcm-poda_b.slice"),
+        ("systemd", "besteffort", "kcm-besteffort-poda_b.slice"),
+    ],
+)
+def test_a_pod_is_in_the_group_of_its_class(driver: str, quality: str, name: str) -> None:
+    assert PodCgroups("kcm", driver, None).parent("a-b", quality) == name
 
 
 def test_groups_of_pods_without_a_sandbox_go(tmp_path: Path) -> None:
