@@ -81,7 +81,7 @@ service_account_jwks_uri = click.option(
     "--service-account-jwks-uri",
     default="",
     help="URI of the tokens' keys in /.well-known/openid-configuration. Default: that of this "
-    "server.",
+    "server; where it listens on all addresses, by the first --tls-san.",
 )
 api_audiences = click.option(
     "--api-audiences",

@@ -76,6 +76,9 @@ class Host:
     linger: float = LINGER  # seconds until idle connections are closed when the server stops
 
 
+_EVERYWHERE = ("0.0.0.0", "::")
+
+
 @dataclass(frozen=True)
 class ServerOptions:
     """The values of the command's flags."""
@@ -127,8 +130,8 @@ def run(settings: Settings, options: ServerOptions, host: Host | None = None) ->
             if certificate is None and options.tls:
                 hosts = (*_hosts(options), *list_names(settings.service_cluster_ip_range))
                 certificate = credentials.certificate(folder, hosts)
-            url = url_of(listener, certificate, options.endpoint)
-            tokens = options.tokens.load(folder, url)
+            public = url_of(listener, certificate, find_public_endpoint(options))
+            tokens = options.tokens.load(folder, public)
         access = AccessRules(token, options.anonymous, _is_loopback(options.address), users)
         with closing(PipelinedIO(settings, name="kcm-apiserver")) as io:
             io.attach()
@@ -261,7 +264,17 @@ def _hosts(options: ServerOptions) -> tuple[str, ...]:
     """Returns the names and addresses for the certificate besides those of this machine."""
     host = options.address.host
     named = (options.endpoint.host, *options.names) if options.endpoint else options.names
-    return named if host in {"0.0.0.0", "::"} else (host, *named)
+    return named if host in _EVERYWHERE else (host, *named)
+
+
+def find_public_endpoint(options: ServerOptions) -> Address | None:
+    """Returns where those who are not on this machine reach the server, None for where it listens.
+
+    A server that listens everywhere is reached by the first further name of its certificate.
+    """
+    if options.endpoint is not None or options.address.host not in _EVERYWHERE or not options.names:
+        return options.endpoint
+    return Address(options.names[0], 0)
 
 
 def _is_loopback(address: Address) -> bool:
