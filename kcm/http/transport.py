@@ -220,8 +220,7 @@ class _Exchange:
             writer.write(head)
             self._sending = asyncio.ensure_future(self._send(body))
         try:
-            async with asyncio.timeout(self._call.head_timeout):
-                self.head = await self._read_head()
+            self.head = await self._read_head_in_time()
         except TimeoutError:
             why = "net/http: timeout awaiting response headers"
             raise CallFailed(why, timed_out=True) from None
@@ -235,6 +234,12 @@ class _Exchange:
             self._feed(self.head)
         elif not self._call.upgrades:
             raise CallFailed("unexpected upgrade")
+
+    async def _read_head_in_time(self) -> bytes:
+        if self._call.head_timeout is None:
+            return await self._read_head()
+        async with asyncio.timeout(self._call.head_timeout):
+            return await self._read_head()
 
     async def _read_head(self) -> bytes:
         """Returns the head of the response proper. What is only informational is passed over."""

@@ -91,6 +91,16 @@ class Backend:
         return urlsplit(self.url)
 
     @cached_property
+    def host(self) -> str:
+        """The host of the URL, which the server's certificate must be for."""
+        return self.parts.hostname or ""
+
+    @cached_property
+    def address(self) -> Address:
+        """Where to connect to if the target is a URL. Raises ValueError."""
+        return Address(self.host, self.parts.port or DEFAULT_PORT)
+
+    @cached_property
     def path_and_query(self) -> str:
         """The target of requests, to whose query the time is added that the server has.
 
@@ -207,8 +217,7 @@ class BackendClient:
         target = backend.target
         if isinstance(target, str):
             try:
-                parts = backend.parts
-                return Address(parts.hostname or "", parts.port or DEFAULT_PORT)
+                return backend.address
             except ValueError as error:
                 raise CallFailed(f"Unparsable URL: {error}") from None
         try:
@@ -222,7 +231,7 @@ class BackendClient:
 def _build_request(backend: Backend, address: Address, body: bytes, seconds: int) -> _Request:
     """Returns the first request. Raises CallFailed for certificates that are unusable."""
     context = find_context(Trust(backend.authority, backend.credentials.certificate))
-    server = Server(address.host, address.port, context, backend.parts.hostname or "")
+    server = Server(address.host, address.port, context, backend.host)
     target = f"{backend.path_and_query}timeout={seconds}s"
     call = Call("POST", target, backend.fields, body, head_timeout=None, repeats=True)
     return _Request(server, f"https://{backend.parts.netloc}{target}", call)

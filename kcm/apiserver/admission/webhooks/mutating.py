@@ -8,9 +8,10 @@ Departure: patches are not in the audit log, which is at the level of metadata.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from dataclasses import dataclass
+
+from pydantic_core import to_json
 
 from kcm.api.admissionregistration_v1 import CONNECT
 from kcm.apiserver.admission.attributes import WriteAttributes
@@ -120,7 +121,7 @@ class _Round:
                 "webhook": prepared.name,
                 "mutated": changed is not write,
             }
-            annotations[_MUTATION + place] = json.dumps(shown, separators=(",", ":"))
+            annotations[_MUTATION + place] = to_json(shown).decode()
         return changed
 
     def _mutate(

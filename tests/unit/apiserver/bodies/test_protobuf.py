@@ -8,7 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kcm import errors
-from kcm.apiserver.bodies.protobuf import decode
+from kcm.apiserver.bodies import fieldvalidation
+from kcm.apiserver.bodies.protobuf import CONTENT_TYPE, decode
+from kcm.apiserver.bodies.reading import to_json
 from kcm.apiserver.http_errors import UnsupportedMediaType
 
 
@@ -43,6 +45,18 @@ def test_metadata_with_maps_lists_and_times() -> None:
             "creationTimestamp": "1970-01-01T00:01:00Z",
         }
     }
+
+
+def test_a_body_becomes_compact_json_in_which_no_repeated_field_is_looked_for(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    sent = body(
+        "v1", "ConfigMap", field(1, field(1, b"n")) + field(2, field(1, b"a") + field(2, b"b"))
+    )
+    text = to_json(CONTENT_TYPE, sent)
+    monkeypatch.setattr(fieldvalidation, "_load", None)
+    assert fieldvalidation.duplicates(text) == []
+    assert text.startswith(b'{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"n"}')
 
 
 def test_the_zero_time_is_none_and_unknown_fields_are_skipped() -> None:
