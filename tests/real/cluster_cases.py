@@ -6,7 +6,18 @@ import base64
 from datetime import UTC, datetime, timedelta
 
 from tests.real.client import Json, Space
-from tests.real.objects import PDB, PODS, PVC, RS, Steps, owner, template, workload
+from tests.real.objects import (
+    CLAIMS,
+    PDB,
+    PODS,
+    PVC,
+    RS,
+    TEMPLATES,
+    Steps,
+    owner,
+    template,
+    workload,
+)
 from tests.real.runner import Case
 from tests.signing_requests import build_pem_request
 
@@ -106,7 +117,7 @@ def _attachments(space: Space, volume: str) -> list[Json]:
 
 def signing(space: Space) -> Steps:
     """Approves and signs the client certificate of a node, which asks for it itself."""
-    request = build_pem_request("system:node:n1", "system:nodes")
+    request = build_pem_request("system:node:n1", ["system:nodes"])
     spec = {
         "request": base64.b64encode(request).decode(),
         "signerName": "kubernetes.io/kube-apiserver-client",
@@ -120,6 +131,78 @@ def signing(space: Space) -> Steps:
     response = space.api.http.put(f"{path}/{name}/approval", json=approved)
     assert response.is_success, response.text
     yield "signed", lambda: (space.api.get(f"{path}/{name}") or {})["status"].get("certificate")
+
+
+def approving(space: Space) -> Steps:
+    """Approves and signs the client certificate of a node that joins with a bootstrap token."""
+    user, name = "system:bootstrap:real00", "system:node:joining"
+    roles = "/apis/rbac.authorization.k8s.io/v1/clusterrolebindings"
+    subject = {"kind": "User", "name": user, "apiGroup": "rbac.authorization.k8s.io"}
+    for number, role in enumerate(
+        (
+            "system:node-bootstrapper",
+            "system:certificates.k8s.io:certificatesigningrequests:nodeclient",
+        )
+    ):
+        reference = {"kind": "ClusterRole", "name": role, "apiGroup": subject["apiGroup"]}
+        meta = {"name": f"{space.name}-{number}"}
+        space.api.create(roles, {"metadata": meta, "roleRef": reference, "subjects": [subject]})
+    spec = {
+        "request": base64.b64encode(build_pem_request(name, ["system:nodes"])).decode(),
+        "signerName": "kubernetes.io/kube-apiserver-client-kubelet",
+        "usages": ["digital signature", "client auth"],
+    }
+    path = "/apis/certificates.k8s.io/v1/certificatesigningrequests"
+    body = {"metadata": {"name": space.name}, "spec": spec}
+    headers = {"impersonate-user": user, "impersonate-group": "system:authenticated"}
+
+    def ask() -> bool:  # allowed once the server has seen the bindings
+        return space.api.http.post(path, json=body, headers=headers).is_success
+
+    yield "asked", ask
+    yield (
+        "signed",
+        lambda: (space.api.get(f"{path}/{space.name}") or {})["status"].get("certificate"),
+    )
+
+
+def attributes_class(space: Space) -> Steps:
+    """A VolumeAttributesClass is protected while it is there, and goes when nothing uses it."""
+    path, name = "/apis/storage.k8s.io/v1/volumeattributesclasses", space.name
+    body = {"metadata": {"name": name}, "driverName": "real.csi.example.com"}
+    space.api.create(path, {**body, "parameters": {"speed": "1"}})
+
+    def is_protected() -> bool:
+        metadata: Json = (space.api.get(f"{path}/{name}") or {})["metadata"]
+        return "kubernetes.io/vac-protection" in metadata.get("finalizers", ())
+
+    yield "protected", is_protected
+    space.api.delete(f"{path}/{name}")
+    yield "gone", lambda: space.api.get(f"{path}/{name}") is None
+
+
+def resource_claim(space: Space) -> Steps:
+    """A pod gets a claim from its template, whose name its status says; both go together."""
+    request = {"name": "r", "exactly": {"deviceClassName": "real.example.com"}}
+    space.create(TEMPLATES, "t", spec={"spec": {"devices": {"requests": [request]}}})
+    wanted = [{"name": "gpu", "resourceClaimTemplateName": "t"}]
+    labels = {"pending": ""}  # or it would run without its device
+    spec = template(resourceClaims=wanted)["spec"]
+    space.create(PODS, "p", metadata={"labels": labels}, spec=spec)
+    yield "named", lambda: space.at(PODS, "p", "status", "resourceClaimStatuses")
+    (named,) = space.at(PODS, "p", "status", "resourceClaimStatuses")
+    claim = space.get(CLAIMS, named["resourceClaimName"])
+    assert claim is not None
+    assert claim["metadata"]["ownerReferences"][0]["name"] == "p"
+    assert claim["spec"]["devices"]["requests"][0]["exactly"]["deviceClassName"]
+    space.delete(PODS, "p")
+    yield "gone", lambda: space.get(CLAIMS, named["resourceClaimName"]) is None
+
+
+def node_ranges(space: Space) -> Steps:
+    """A node gets a range of pod addresses."""
+    space.api.create("/api/v1/nodes", {"metadata": {"name": "ranged"}})
+    yield "a range", lambda: (space.api.get("/api/v1/nodes/ranged") or {})["spec"].get("podCIDR")
 
 
 def clusterrole_aggregation(space: Space) -> Steps:
@@ -189,8 +272,12 @@ CASES: tuple[Case, ...] = (
     ephemeral_volume,
     attach_detach,
     signing,
+    approving,
+    attributes_class,
+    resource_claim,
     clusterrole_aggregation,
     validatingadmissionpolicy_status,
     service_cidr,
     bootstrap_tokens,
+    node_ranges,
 )

@@ -19,7 +19,7 @@ RS, DEPLOY = "apps/v1/replicasets", "apps/v1/deployments"
 STS, DS = "apps/v1/statefulsets", "apps/v1/daemonsets"
 JOBS, CRON, PDB = "batch/v1/jobs", "batch/v1/cronjobs", "policy/v1/poddisruptionbudgets"
 HPA = "autoscaling/v2/horizontalpodautoscalers"
-TEMPLATES = "resource.k8s.io/v1/resourceclaimtemplates"
+TEMPLATES, CLAIMS = "resource.k8s.io/v1/resourceclaimtemplates", "resource.k8s.io/v1/resourceclaims"
 THINGS = "real.example.com/v1/things"  # a custom kind
 PAGE = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 

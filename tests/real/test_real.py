@@ -34,6 +34,8 @@ def ended() -> Iterator[Mapping[str, Running]]:
                 "KCM_KUBECONFIG": str(server.manager),
                 "KCM_CONTROLLERS": ALL,
                 "KCM_USE_SERVICE_ACCOUNT_CREDENTIALS": "true",
+                "KCM_ALLOCATE_NODE_CIDRS": "true",
+                "KCM_CLUSTER_CIDR": "10.42.0.0/16",
             }
             cluster.start()
             yield run_cases(server.api, EVERY, within=150)
