@@ -90,10 +90,13 @@ def _become(connection: socket.socket) -> Mapping[str, str]:
         os.dup2(output, number)
         os.close(output)
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+    # It finds where the title is by the environment that the process was started with, and leaves
+    # that as it is, so that the process can be told by it.
+    os.environ["SPT_NOENV"] = "1"
+    setproctitle.setproctitle("kcm: kube-apiserver")
     os.environ.clear()
     os.environ.update(asked["environment"])
     os.chdir(asked["folder"])
-    setproctitle.setproctitle("kcm: kube-apiserver")
     logging.basicConfig(level=logging.WARNING, stream=sys.stderr)
     values: Mapping[str, str] = asked["flags"]
     return values

@@ -35,19 +35,28 @@ def suite(tmp_path: Path) -> Iterator[Suite]:
     one.temporary.rmdir()  # where nothing is left
 
 
-def left_in(folder: Path) -> list[str]:
-    """Returns what is in a folder for temporary files, and the processes that were told of it."""
-    left = [str(path) for path in folder.iterdir()]
+def told_of(folder: Path) -> list[psutil.Process]:
+    """Returns the processes that were told of a folder for temporary files."""
+    told = []
     for process in psutil.process_iter():
         with suppress(psutil.Error):
             if process.environ().get("TMPDIR") == str(folder):
-                left.append(str(process))
-    return left
+                told.append(process)
+    return told
+
+
+def left_in(folder: Path) -> list[str]:
+    """Returns what is in a folder for temporary files, and the processes that were told of it."""
+    return [str(left) for left in (*folder.iterdir(), *told_of(folder))]
 
 
 def test_a_suite_has_an_empty_cluster_and_leaves_nothing(suite: Suite) -> None:
     suite.start()
     assert suite.ask(f"{NAMESPACES}/default")["status"] == {"phase": "Active"}
+    titles = [" ".join(process.cmdline()) for process in told_of(suite.temporary)]
+    assert [title.strip() for title in titles if title.startswith("kcm: ")] == [
+        "kcm: kube-apiserver"
+    ]
     assert suite.ask("/api/v1/nodes")["items"] == []
     assert suite.ask("/api/v1/serviceaccounts")["items"] == []
     assert suite.ask("/apis/storage.k8s.io/v1/storageclasses")["items"] == []
