@@ -74,7 +74,7 @@ def test_a_watch_goes_on_from_before_the_server_was_killed(server: RestartableSe
         store = Store(io)
         store.create(strip_store_fields(config_map("there")))
         listed = api.get(path).json()["metadata"]["resourceVersion"]
-        store.create(strip_store_fields(config_map("before")))
+        store.create(strip_store_fields(config_map("sent")))
         server.stop(signal.SIGKILL)
         store.create(strip_store_fields(config_map("away")))
         store.delete(ConfigMap.resource, "default/there")
@@ -83,7 +83,7 @@ def test_a_watch_goes_on_from_before_the_server_was_killed(server: RestartableSe
         asked = {"watch": "1", "resourceVersion": listed, "timeoutSeconds": "1"}
         events = [json.loads(line) for line in api.get(path, params=asked).iter_lines()]
         assert [(event["type"], event["object"]["metadata"]["name"]) for event in events] == [
-            ("ADDED", "before"),
+            ("ADDED", "sent"),
             ("ADDED", "away"),
             ("DELETED", "there"),
         ]
