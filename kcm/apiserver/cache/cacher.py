@@ -21,8 +21,9 @@ from kcm.api.scheme import Resource
 from kcm.apiextensions.registration import register, register_all, unregister
 from kcm.apimachinery.meta_v1 import Kind, KubeObject
 from kcm.apiserver.cache.entries import Entry, renew_json
+from kcm.apiserver.cache.history import AGE_EVERY, HISTORY, HISTORY_BYTES
 from kcm.apiserver.cache.recent_writes import RecentWrites
-from kcm.apiserver.cache.watch_cache import HISTORY, HISTORY_BYTES, WatchCache
+from kcm.apiserver.cache.watch_cache import WatchCache
 from kcm.apiserver.http_errors import TooLargeResourceVersion
 from kcm.clock import Clock
 from kcm.informers.follower import Follower
@@ -75,6 +76,7 @@ class Cacher(Loop):
         self.converter: EntryConverter | None = None  # None converts nothing by webhooks
         self._filled = threading.Event()
         self._unlisted: dict[Resource, str] = {}  # the error of each kind that cannot be listed
+        self._ages_at = self._clock.monotonic() + AGE_EVERY
         # called in the loop whenever it has read changes
         self.on_changes: Callable[[], None] = lambda: None
 
@@ -167,10 +169,19 @@ class Cacher(Loop):
         self._follow_scheme()
         count = self._follower.read(patience if self.filled else 0.0)
         self._filled.set()
+        self._age()
         if not count:
             return Turn()
         self.on_changes()
         return Turn(worked=True, rest=self._pace.count_read())
+
+    def _age(self) -> None:
+        """Has the caches forget old changes, when it is time."""
+        now = self._clock.monotonic()
+        if now >= self._ages_at:
+            self._ages_at = now + AGE_EVERY
+            for cache in self._caches.values():
+                cache.age()
 
     def apply_changes(
         self, kind: Resource, changes: Sequence[WatchEntry], resource_version: int

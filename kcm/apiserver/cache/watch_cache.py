@@ -17,17 +17,13 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Generic, cast
 
-from kcm import errors
 from kcm.api.scheme import Resource
 from kcm.apimachinery.meta_v1 import Kind, KubeObject
 from kcm.apiserver.cache.entries import CacheEvent, Entry
+from kcm.apiserver.cache.history import History
 from kcm.store import WatchEntry
 from kcm.store.past import Past
 
-HISTORY = 10_000  # changes that are kept for watches that start at an earlier version
-HISTORY_BYTES = 40_000_000  # bytes of JSON in them: 10,000 pods, or some hundred large definitions
-# bytes of JSON in the newest changes, which stay decoded and take five times that
-DECODED_BYTES = 4_000_000
 BACKLOG = 1_000  # changes that a watcher may be behind before it is cut
 _NEVER = sys.maxsize  # a version that is never reached
 
@@ -65,21 +61,12 @@ class CacheWatcher:
 class WatchCache(Generic[Kind]):
     """The objects and recent changes of one kind. One thread writes; any thread may read."""
 
-    def __init__(
-        self, resource: Resource[Kind], history: int = HISTORY, history_bytes: int = HISTORY_BYTES
-    ) -> None:
+    def __init__(self, resource: Resource[Kind], history: History | None = None) -> None:
         self.resource = resource
         self._changed = threading.Condition()
         self._objects: dict[str, Entry[Kind]] = {}
         self._keys: list[str] = []
-        self._history: deque[CacheEvent] = deque()
-        self._most = history
-        self._most_bytes = history_bytes
-        self._history_bytes = 0
-        self._decoded: deque[CacheEvent] = deque()  # the newest of them
-        self._decoded_bytes = 0
-        self._oldest = 0  # changes after this version are in the history
-        self._whole = 0  # and after this one, with the object as it was before
+        self._history = history or History()
         self._watchers: set[CacheWatcher] = set()
         self._indexes: dict[str, EntryIndex] = {}
         self._retired = False
@@ -100,10 +87,8 @@ class WatchCache(Generic[Kind]):
             self._keys = sorted(self._objects)
             for index in self._indexes.values():
                 index.note(before.keys() | self._objects.keys())
-            self._history.clear()
-            self._decoded.clear()
-            self._history_bytes = self._decoded_bytes = 0
-            self._oldest = self._whole = self.position = position
+            self._history.restart(position)
+            self.position = position
             if past is not None:
                 self._remember_past(past)
             self.generation += 1
@@ -118,18 +103,17 @@ class WatchCache(Generic[Kind]):
 
         What an object was before its first change there is unknown, unless that created it.
         """
-        self._oldest = self._whole = past.floor
+        self._history.restart(past.floor)
         states: dict[str, Entry[Kind]] = {}
         for change in past.changes:
             entry = self._objects.get(change.key)
             if entry is None or entry.version != change.resource_version:
                 entry = Entry(self.resource, change.key, change.raw, change.resource_version)
             before = states.pop(change.key, None)
-            if before is None and change.type != "ADDED":
-                self._whole = change.resource_version
             if change.type != "DELETED":
                 states[change.key] = entry
-            self._remember(CacheEvent(change.type, entry, before))
+            knows_before = before is not None or change.type == "ADDED"
+            self._history.add(CacheEvent(change.type, entry, before), knows_before=knows_before)
 
     def retire(self) -> None:
         """Disconnects all watchers, because the kind is no longer served or its definition
@@ -145,7 +129,7 @@ class WatchCache(Generic[Kind]):
     def apply(self, changes: Sequence[WatchEntry], position: int) -> None:
         """Applies changes up to `position`, and passes them on to the watchers."""
         with self._changed:
-            forgotten = self._oldest
+            forgotten = self._history.oldest
             events = [self._take(change) for change in changes]
             self.generation += bool(events)
             self.position = max(self.position, position)
@@ -178,23 +162,13 @@ class WatchCache(Generic[Kind]):
         for index in self._indexes.values():
             index.note((change.key,))
         event = CacheEvent(change.type, entry, before)
-        self._remember(event)
+        self._history.add(event)
         return event
 
-    def _remember(self, event: CacheEvent) -> None:
-        self._history.append(event)
-        self._history_bytes += event.size
-        while len(self._history) > self._most or self._history_bytes > self._most_bytes:
-            oldest = self._history.popleft()
-            self._history_bytes -= oldest.size
-            self._oldest = oldest.entry.version
-            self._whole = max(self._whole, self._oldest)
-        self._decoded.append(event)
-        self._decoded_bytes += event.size
-        while self._decoded_bytes > DECODED_BYTES:
-            oldest = self._decoded.popleft()
-            self._decoded_bytes -= oldest.size
-            oldest.forget_decoded()
+    def age(self) -> None:
+        """Forgets changes that are too old to begin with. It is called every AGE_EVERY seconds."""
+        with self._changed:
+            self._history.age(self.position)
 
     @staticmethod
     def _wake(watchers: Iterable[CacheWatcher]) -> None:
@@ -235,12 +209,10 @@ class WatchCache(Generic[Kind]):
         Raises Gone if the history does not reach back that far.
         """
         with self._changed:
-            self._require(version, self._whole)
+            events = self._history.list_after(version, needs_before=True)
             now = self._slice(namespace, after)
             undone: dict[str, Entry[Kind] | None] = {}
-            for event in reversed(self._history):
-                if event.entry.version <= version:
-                    break
+            for event in events:
                 undone[event.entry.key] = cast("Entry[Kind] | None", event.before)
         if not undone:
             return now
@@ -257,18 +229,12 @@ class WatchCache(Generic[Kind]):
         that `snapshot` knows.
         """
         with self._changed:
-            if changes >= len(self._history):
-                return self._whole
-            return max(self._whole, self._history[-changes - 1].entry.version)
+            return self._history.version_before(changes)
 
     @property
     def oldest_version(self) -> int:
         """Returns the oldest version that `snapshot` knows."""
-        return self._whole
-
-    def _require(self, version: int, oldest: int) -> None:
-        if version < oldest:
-            raise errors.Gone(f"too old resource version: {version} ({oldest})")
+        return self._history.whole
 
     def _slice(self, namespace: str, after: str) -> list[Entry[Kind]]:
         keys = self._keys
@@ -315,17 +281,15 @@ class WatchCache(Generic[Kind]):
         Raises Gone if the history does not reach back to `version`.
         """
         with self._changed:
+            missed: Iterable[CacheEvent] = ()
             if version is not None:
-                self._require(version, self._whole if selects else self._oldest)
+                missed = self._history.list_after(version, needs_before=selects)
             position = max(self.position, version or 0)
             watcher = CacheWatcher(wake, position=position, retired=self._retired)
             self._watchers.add(watcher)
             if version is None:
                 return self._slice(namespace, ""), watcher
-            for event in reversed(self._history):
-                if event.entry.version <= version:
-                    break
-                watcher.pending.appendleft(event)
+            watcher.pending.extendleft(missed)
             return [], watcher
 
     def unsubscribe(self, watcher: CacheWatcher) -> None:

@@ -20,6 +20,7 @@ from kcm.redisio import RedisIO
 from kcm.store import Changes, Store, WatchEntry, damage
 from kcm.store.admission import namespaces
 from kcm.store.trim import Retention, trim
+from kcm.testing.clock import FakeClock
 from tests import new_objects as strip_store_fields
 from tests.integration.apiserver.definitions import crontabs
 
@@ -252,3 +253,20 @@ class TestPast:
         _, watcher = cacher.cache(PODS).subscribe(version, "", do_nothing)
         assert [event.type for event in watcher.pending] == ["ADDED", "DELETED"]
         assert watcher.pending[1].entry.obj.metadata.name == "a"
+
+
+def test_old_changes_are_forgotten_within_six_minutes(store: Store) -> None:
+    clock = FakeClock()
+    cacher = Cacher(store, clock)
+    cacher.turn(0)
+    before = store.resource_version()
+    store.create(strip_store_fields.pod("a"))
+    for _ in range(10):
+        cacher.turn(0)
+        clock.step(30)
+    cacher.cache(PODS).subscribe(before, "", do_nothing)
+    for _ in range(3):
+        cacher.turn(0)
+        clock.step(30)
+    with pytest.raises(errors.Gone):
+        cacher.cache(PODS).subscribe(before, "", do_nothing)

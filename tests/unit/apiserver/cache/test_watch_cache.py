@@ -11,8 +11,9 @@ from hypothesis import strategies as st
 
 from kcm import errors
 from kcm.api.core_v1 import Pod
-from kcm.apiserver.cache import watch_cache as module
+from kcm.apiserver.cache import history, watch_cache
 from kcm.apiserver.cache.entries import Entry
+from kcm.apiserver.cache.history import History
 from kcm.apiserver.cache.watch_cache import WatchCache
 from kcm.store import WatchEntry
 from kcm.store.past import Past
@@ -33,7 +34,7 @@ def change(kind: ChangeType, key: str, version: int) -> WatchEntry:
 
 
 def fill_cache(*keys: str, position: int = 10, history: int = 100) -> WatchCache[Pod]:
-    cache = WatchCache(PODS, history)
+    cache = WatchCache(PODS, History(history))
     cache.refill([Entry(PODS, key, raw(key, 5), 5) for key in keys], position)
     return cache
 
@@ -89,7 +90,7 @@ def test_a_version_that_is_no_longer_here_is_gone() -> None:
 
 
 def test_a_slow_watcher_is_cut_and_the_others_go_on(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "BACKLOG", 2)
+    monkeypatch.setattr(watch_cache, "BACKLOG", 2)
     cache = fill_cache()
     woken: list[str] = []
     _, slow = cache.subscribe(10, "", lambda: woken.append("slow"))
@@ -164,7 +165,7 @@ def test_a_snapshot_older_than_the_history_is_gone() -> None:
 
 def test_the_history_is_cut_by_its_bytes() -> None:
     size = len(raw("a/1", 11))
-    cache = WatchCache(PODS, 100, 3 * size)
+    cache = WatchCache(PODS, History(100, 3 * size))
     cache.refill([], 10)
     cache.apply([change("MODIFIED", "a/1", version) for version in range(11, 16)], 15)
     _, watcher = cache.subscribe(12, "", do_nothing)
@@ -173,10 +174,38 @@ def test_the_history_is_cut_by_its_bytes() -> None:
         cache.subscribe(11, "", do_nothing)
 
 
+def test_changes_are_forgotten_at_the_twelfth_look_after_they_came() -> None:
+    cache = fill_cache("a/0")
+    cache.apply([change("MODIFIED", "a/0", 11)], 11)
+    for look in range(11):
+        cache.age()
+        cache.apply([change("MODIFIED", "a/0", 20 + look)], 20 + look)
+    assert len(cache.subscribe(10, "", do_nothing)[1].pending) == 12
+    cache.age()
+    with pytest.raises(errors.Gone):
+        cache.subscribe(10, "", do_nothing)
+    _, watcher = cache.subscribe(11, "", do_nothing)
+    assert [event.entry.version for event in watcher.pending] == list(range(20, 31))
+    with pytest.raises(errors.Gone):
+        cache.snapshot(10)
+
+
+def test_changes_that_are_forgotten_do_not_stay_decoded() -> None:
+    cache = fill_cache("a/0")
+    cache.apply([change("DELETED", "a/0", 11)], 11)
+    _, watcher = cache.subscribe(10, "", do_nothing)
+    gone = weakref.ref(watcher.pending.pop().entry.obj)
+    for _ in range(11):
+        cache.age()
+    assert gone() is not None
+    cache.age()
+    assert gone() is None
+
+
 def test_only_the_newest_changes_and_what_is_present_stay_decoded(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(module, "DECODED_BYTES", 2 * len(raw("a/1", 11)))
+    monkeypatch.setattr(history, "DECODED_BYTES", 2 * len(raw("a/1", 11)))
     cache = fill_cache("a/0")
     present = cache.get("a/0")
     assert present is not None
@@ -192,7 +221,7 @@ def test_only_the_newest_changes_and_what_is_present_stay_decoded(
 
 
 def test_a_deleted_object_does_not_stay_decoded(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "DECODED_BYTES", 1)
+    monkeypatch.setattr(history, "DECODED_BYTES", 1)
     cache = fill_cache("a/0")
     _, watcher = cache.subscribe(10, "", do_nothing)
     cache.apply([change("DELETED", "a/0", 11)], 11)
@@ -255,7 +284,7 @@ class TestPast:
     )
 
     def fill(self, history: int = 100, floor: int = 11) -> WatchCache[Pod]:
-        cache = WatchCache(PODS, history)
+        cache = WatchCache(PODS, History(history))
         entries = [Entry(PODS, key, raw(key, at), at) for key, at in (("a/1", 12), ("a/2", 16))]
         cache.refill(entries, 20, Past(floor, self.CHANGES))
         return cache
