@@ -197,6 +197,8 @@ _PARSERS: Mapping[str, Callable[[Any], Any]] = {
     "root_dir": Path,
     "pod_manifest_path": Path,
     "stages": Path,
+    "image_credential_provider_config": Path,
+    "image_credential_provider_bin_dir": Path,
     "service_account_signing_key_file": Path,
     "client_ca_file": _parse_file,
     "pod_api_server": lambda text: _parse_address("--pod-api-server", text),

@@ -75,6 +75,8 @@ class KubeletOptions:
     cgroup_root: str = ""  # the control group of all pods; "" is one named after the root folder
     cgroup_driver: str = CGROUPFS
     max_parallel_image_pulls: int = 1
+    image_credential_provider_config: Path | None = None
+    image_credential_provider_bin_dir: Path | None = None
     image_limits: ImageLimits = field(default_factory=ImageLimits)
     dns: ClusterDNS = field(default_factory=ClusterDNS)
     allowed_host_paths: tuple[Path, ...] = ()
@@ -124,6 +126,16 @@ class KubeletOptions:
         require(
             self.cgroup_driver in (CGROUPFS, SYSTEMD),
             f"--cgroup-driver {self.cgroup_driver!r} is neither {CGROUPFS} nor {SYSTEMD}",
+        )
+        require(
+            (self.image_credential_provider_config is None)
+            == (self.image_credential_provider_bin_dir is None),
+            "--image-credential-provider-config and --image-credential-provider-bin-dir need each "
+            "other",
+        )
+        require(
+            self.image_credential_provider_config is None or self.container_runtime == CRI,
+            "--image-credential-provider-config has no effect without a container runtime",
         )
         require(self.max_parallel_image_pulls > 0, "--max-parallel-image-pulls must be at least 1")
         require(

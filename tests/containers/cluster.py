@@ -6,7 +6,9 @@ import json
 import os
 import signal
 import subprocess
-from collections.abc import Callable, Sequence
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -122,6 +124,21 @@ class Cluster(Kcm):
         done = self.kubectl(*args, stdin=stdin)
         assert done.returncode == 0, f"{args}: {done.stdout}{done.stderr}"
         return done.stdout
+
+    @contextmanager
+    def registry(self) -> Iterator[str]:
+        """Runs a registry with a password on the machine; yields the name of an image in it."""
+        archive = str(self.machine.folder / "images.tar")
+        command = [sys.executable, "-m", "tests.containers.registry", archive, "5000"]
+        served = subprocess.Popen(
+            self.machine.command(command), env=self.env, stderr=subprocess.DEVNULL
+        )
+        try:
+            yield "127.0.0.1:5000/team/app:1"
+        finally:
+            for pid in self.machine.list_processes("tests.containers.registry"):
+                os.kill(pid, signal.SIGKILL)
+            served.wait(PATIENCE)
 
     # --- pods
 

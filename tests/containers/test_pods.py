@@ -3,16 +3,12 @@
 from __future__ import annotations
 
 import json
-import os
-import signal
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from kcm.testing.waiting import PATIENCE, until
+from kcm.testing.waiting import until
 from tests.containers import images, registry
 from tests.containers.cluster import Cluster, Json, build_pod, is_ready, shell, status_of
 from tests.containers.machine import ADDRESS
@@ -314,17 +310,12 @@ def test_an_image_that_is_not_there_is_told(
 
 
 def test_an_image_is_pulled_by_who_has_its_password(cluster: Cluster) -> None:
-    archive = str(cluster.machine.folder / "images.tar")
-    command = [sys.executable, "-m", "tests.containers.registry", archive, "5000"]
-    served = subprocess.Popen(
-        cluster.machine.command(command), env=cluster.env, stderr=subprocess.DEVNULL
-    )
-    try:
+    with cluster.registry() as name:
         cluster.run(
             "create", "secret", "docker-registry", "registry", "--docker-server=127.0.0.1:5000",
             f"--docker-username={registry.USER}", f"--docker-password={registry.PASSWORD}",
         )  # fmt: skip
-        image = {"image": "127.0.0.1:5000/team/app:1"}
+        image = {"image": name}
         cluster.create("stranger", shell("true") | image)
         refused = cluster.wait_for("stranger", lambda pod: "401" in waits(pod).get("message", ""))
         assert waits(refused)["reason"] in ("ErrImagePull", "ImagePullBackOff")
@@ -333,10 +324,6 @@ def test_an_image_is_pulled_by_who_has_its_password(cluster: Cluster) -> None:
             "friend", shell("echo pulled") | image, imagePullSecrets=secret, restartPolicy="Never"
         )
         assert output(cluster, "friend") == ["pulled"]
-    finally:
-        for pid in cluster.machine.list_processes("tests.containers.registry"):
-            os.kill(pid, signal.SIGKILL)
-        served.wait(PATIENCE)
     pulled = status_of(cluster.pod("friend"))
     assert pulled["imageID"].startswith("127.0.0.1:5000/team/app@sha256:")
     assert pulled["image"] == image["image"]

@@ -61,6 +61,13 @@ def test_an_image_is_a_volume_where_the_runtime_can_mount_it(node: Cluster) -> N
     node.delete("of-image")
 
 
+def test_an_image_is_pulled_with_what_a_plugin_of_the_node_says(node: Cluster) -> None:
+    with node.registry() as image:
+        node.create("by-plugin", shell("echo pulled") | {"image": image}, restartPolicy="Never")
+        assert output(node, "by-plugin") == ["pulled"]
+    node.delete("by-plugin")
+
+
 def test_volumes_belong_to_the_group_of_their_pod(node: Cluster) -> None:
     node.run("create", "secret", "generic", "word", "--from-literal=pass=1234")
     node.create(

@@ -139,6 +139,11 @@ def _graces(
               "cgroupfs.")  # fmt: skip
 @click.option("--max-parallel-image-pulls", type=click.IntRange(1), default=1, show_default=True,
               help="How many images a container runtime pulls at a time.")  # fmt: skip
+@click.option("--image-credential-provider-config", metavar="FILE", default=None,
+              help="A CredentialProviderConfig of kubelet.config.k8s.io/v1: programs that give "
+              "credentials for images.")  # fmt: skip
+@click.option("--image-credential-provider-bin-dir", metavar="DIR", default=None,
+              help="The folder with these programs.")  # fmt: skip
 @click.option("--image-gc-high-threshold", type=click.IntRange(0, 100), default=85,
               show_default=True,
               help="Unused images are removed when the disk that they are on is full to so many "

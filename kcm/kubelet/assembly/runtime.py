@@ -6,12 +6,14 @@ import os
 from dataclasses import dataclass
 from types import ModuleType
 
+from kcm.clock import Clock
 from kcm.errors import ConfigurationError
 from kcm.helpers.backoff import Backoff, BackoffPolicy
 from kcm.kubelet.assembly.records import Dependencies, KubeletRecords, Run, build_locator
 from kcm.kubelet.containers.dns import PodDNS
 from kcm.kubelet.containers.log_rotation import LogLimits, LogRotator
 from kcm.kubelet.images.garbage import ImageGarbageCollector
+from kcm.kubelet.images.plugins import CredentialPlugins, load_plugins
 from kcm.kubelet.images.store import ImageUser
 from kcm.kubelet.kuberuntime.actions import ContainerHealth
 from kcm.kubelet.kuberuntime.images import ImageManager, NodeImages, StoredImages
@@ -89,6 +91,16 @@ def _build_probes(records: KubeletRecords, services: RuntimeServices) -> ProbeMa
     )
 
 
+def _load_plugins(options: KubeletOptions, clock: Clock) -> CredentialPlugins | None:
+    config, folder = (
+        options.image_credential_provider_config,
+        options.image_credential_provider_bin_dir,
+    )
+    if config is None or folder is None:
+        return None
+    return CredentialPlugins(load_plugins(config, folder), clock)
+
+
 def _build_runtime_manager(
     options: KubeletOptions,
     records: KubeletRecords,
@@ -97,7 +109,12 @@ def _build_runtime_manager(
 ) -> RuntimeManager:
     service, store = services.image_service, services.image_store
     if service is None and store is not None:
-        service = StoredImages(store, records.lookups, at_once=options.max_parallel_image_pulls)
+        service = StoredImages(
+            store,
+            records.lookups,
+            at_once=options.max_parallel_image_pulls,
+            plugins=_load_plugins(options, records.clock),
+        )
     images = None
     if service is not None:
         manager = ImageManager(service, records.recorder, records.clock)

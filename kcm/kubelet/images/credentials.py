@@ -33,9 +33,8 @@ def find_credentials(pod: Pod, image: str, lookups: Lookups) -> list[Credentials
     registry = name_registry(image)
     matching: list[tuple[int, Credentials]] = []
     for name, entry in _list_entries(pod, lookups):
-        pattern = _strip(name)
-        if _matches(pattern, registry):
-            matching.append((len(pattern), _convert(entry)))
+        if match_registry(name, registry):
+            matching.append((len(_strip(name)), _convert(entry)))
     return [credentials for _, credentials in sorted(matching, key=lambda pair: -pair[0])]
 
 
@@ -72,8 +71,12 @@ def _strip(name: str) -> str:
     return bare.removesuffix("/v1").removesuffix("/v2")
 
 
-def _matches(pattern: str, image: str) -> bool:
-    """Reports whether a registry's name, and perhaps the beginning of a path, is the image's."""
+def match_registry(pattern: str, image: str) -> bool:
+    """Reports whether a registry's name, and perhaps the beginning of a path, is the image's.
+
+    `image` is what `name_registry` returns.
+    """
+    pattern = _strip(pattern)
     host, _, path = pattern.partition("/")
     wanted_host, _, wanted_path = image.partition("/")
     labels, wanted = host.split("."), wanted_host.split(".")

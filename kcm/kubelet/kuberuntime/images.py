@@ -16,6 +16,7 @@ from kcm.clock import Clock
 from kcm.helpers.backoff import Backoff
 from kcm.kubelet.environment.variables import Lookups
 from kcm.kubelet.images.credentials import find_credentials
+from kcm.kubelet.images.plugins import CredentialPlugins
 from kcm.kubelet.images.store import Credentials, ImageStore
 from kcm.kubelet.kuberuntime import messages
 from kcm.kubelet.kuberuntime.results import (
@@ -43,9 +44,20 @@ class ImageService(Protocol):
 class StoredImages:
     """Implements ImageService with the images of a container runtime. Thread-safe."""
 
-    def __init__(self, store: ImageStore, lookups: Lookups, *, at_once: int) -> None:
-        """`lookups` has the Secrets with which images are pulled, `at_once` of them at a time."""
+    def __init__(
+        self,
+        store: ImageStore,
+        lookups: Lookups,
+        *,
+        at_once: int,
+        plugins: CredentialPlugins | None = None,
+    ) -> None:
+        """`lookups` has the Secrets with which images are pulled, `at_once` of them at a time.
+
+        `plugins` are the node's own, asked after these.
+        """
         self._store = store
+        self._plugins = plugins
         self._lookups = lookups
         self._turns = threading.BoundedSemaphore(at_once)
 
@@ -55,6 +67,8 @@ class StoredImages:
     def pull_image(self, pod: Pod, container: Container) -> int:
         image = container.image or ""
         credentials = find_credentials(pod, image, self._lookups)
+        if self._plugins is not None:
+            credentials += self._plugins.find(image)
         failure = errors.ImagePullFailed()
         attempts: list[Credentials | None] = [*credentials] or [None]
         for attempt in attempts:

@@ -61,6 +61,17 @@ def test_an_endpoint_means_containers_and_contradicts_another_runtime() -> None:
         parse(container_runtime_endpoint=endpoint, container_runtime="process")
 
 
+def test_credential_plugins_need_their_folder_and_a_container_runtime() -> None:
+    config = {"image_credential_provider_config": "/c.yaml"}
+    with pytest.raises(ConfigurationError, match="need each other"):
+        parse(**config, container_runtime="cri")
+    both = {**config, "image_credential_provider_bin_dir": "/bin"}
+    with pytest.raises(ConfigurationError, match="no effect without a container runtime"):
+        parse(**both)
+    options = parse(**both, container_runtime="cri")
+    assert options.image_credential_provider_config == Path("/c.yaml")
+
+
 @pytest.mark.parametrize(
     ("text", "address"),
     [("10.0.0.7:6443", ("10.0.0.7", 6443)), ("[::1]:8001", ("::1", 8001))],

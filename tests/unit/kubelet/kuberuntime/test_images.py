@@ -9,6 +9,7 @@ import pytest
 
 from kcm import errors
 from kcm.api.core_v1 import Container, Pod, Secret
+from kcm.kubelet.images.plugins import CredentialPlugins
 from kcm.kubelet.images.store import Credentials, Image
 from kcm.kubelet.kuberuntime.images import ImageManager, NodeImages, StoredImages
 from kcm.kubelet.recorder import KubeletEventRecorder
@@ -150,7 +151,7 @@ class Registry:
         return Image("id", size=7)
 
 
-def pull_by(registry: Registry, *names: str) -> int:
+def pull_by(registry: Registry, *names: str, plugins: CredentialPlugins | None = None) -> int:
     """Pulls an image for a pod whose Secret has these users, the most specific first."""
     places = ("hub.io/team", "hub.io/tea", "hub.io/te")
     auths = {place: {"username": user} for place, user in zip(places, names, strict=False)}
@@ -169,6 +170,7 @@ def pull_by(registry: Registry, *names: str) -> int:
         registry,  # type: ignore[arg-type] # no more of a store is needed
         FakeLookups(secrets={("shop", "s"): secret}),
         at_once=1,
+        plugins=plugins,
     )
     return service.pull_image(pulled, pulled.spec.containers[0])
 
@@ -183,3 +185,18 @@ def test_an_image_is_pulled_by_whoever_of_the_pods_secrets_may() -> None:
 def test_an_image_that_nobody_may_pull_says_why_the_last_one_may_not() -> None:
     with pytest.raises(errors.ImagePullFailed, match="not for b"):
         pull_by(Registry(allowed="x"), "a", "b")
+
+
+class Plugins(CredentialPlugins):
+    """Plugins that know one user."""
+
+    def __init__(self) -> None: ...
+
+    def find(self, image: str) -> list[Credentials]:
+        return [Credentials(image)]
+
+
+def test_the_nodes_plugins_are_asked_after_the_pods_secrets() -> None:
+    registry = Registry(allowed="hub.io/team/app:1")
+    assert pull_by(registry, "a", plugins=Plugins()) == 7
+    assert registry.asked == ["a", "hub.io/team/app:1"]
