@@ -5,7 +5,7 @@ Source: staging/src/k8s.io/api/apps/v1/types.go, Kubernetes 1.33.
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import Annotated, Any, ClassVar
 
 from pydantic import Field
 
@@ -265,7 +265,12 @@ class DaemonSet(KubeObject):
 
 
 class ControllerRevision(KubeObject):
-    """A snapshot of the pod template of a StatefulSet or DaemonSet. Its data never changes."""
+    """A snapshot of the pod template of a StatefulSet or DaemonSet. Its data never changes.
+
+    Upstream's controllers compare the bytes of the data with those of their own JSON.
+    """
+
+    kubernetes_raw: ClassVar[bool] = True
 
     api_version: str = "apps/v1"
     kind: str = "ControllerRevision"

@@ -74,6 +74,9 @@ class Model(BaseModel):
     # again, so nothing may keep it.
     kubernetes_generated: ClassVar[bool] = False
 
+    # Whether clients compare bytes of its JSON, which is then written as Go writes it.
+    kubernetes_raw: ClassVar[bool] = False
+
     model_config = ConfigDict(
         extra="allow",
         alias_generator=to_wire,

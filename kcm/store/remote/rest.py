@@ -18,6 +18,7 @@ from typing import Any
 import httpx
 
 from kcm import __version__, errors
+from kcm.api import codec
 from kcm.api.scheme import Resource
 from kcm.clock import Clock, RealClock
 from kcm.http.blocking import ClientOptions, describe, limit, open_client
@@ -197,7 +198,8 @@ class RestClient:
         then, for up to MOST_PATIENCE seconds. After a 401, it is tried once with credentials that
         were read anew.
         """
-        content = None if body is None else json.dumps(body).encode()
+        # The server keeps bytes of a ControllerRevision, and its own controllers compare them.
+        content = None if body is None else codec.encode_json(body)
         send = partial(self._send, method, path, params=params, content=content)
         patience, read_anew = MOST_PATIENCE, False
         while True:

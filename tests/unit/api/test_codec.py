@@ -9,10 +9,11 @@ from pydantic_core import to_json
 
 from kcm import errors
 from kcm.api import codec
-from kcm.api.apps_v1 import ReplicaSet
+from kcm.api.apps_v1 import ControllerRevision, ReplicaSet
 from kcm.api.core_v1 import ConfigMap, Pod
 from kcm.api.scheme import BUILT_IN, Kinds, Resource
 from kcm.apimachinery import base
+from kcm.apimachinery.meta_v1 import ObjectMeta
 from kcm.apimachinery.quantity import Quantity
 from kcm.testing import builders
 from tests.typed_objects import decode_as
@@ -315,3 +316,23 @@ def test_parts_are_refused_as_with_the_whole_object(changes: dict[str, Any]) -> 
     with pytest.raises(errors.ApiError) as of_whole:
         codec.decode(to_json(body, inf_nan_mode="constants"), resource)
     assert of_parts.value.message == of_whole.value.message
+
+
+# What Go 1.26 prints for these values (json.Marshal of a map[string]any).
+AS_GO = [
+    ({"b": 1, "a": [True, None, "x"]}, b'{"b":1,"a":[true,null,"x"]}'),
+    ({"command": "a && b <c >d"}, b'{"command":"a \\u0026\\u0026 b \\u003cc \\u003ed"}'),
+    (
+        {"lines": "\u2028\u2029\n\t\b\f\x01\x7f"},
+        b'{"lines":"\\u2028\\u2029\\n\\t\\b\\f\\u0001\x7f"}',
+    ),
+    ({"text": 'é€😀"\\'}, '{"text":"é€😀\\"\\\\"}'.encode()),
+]
+
+
+@pytest.mark.parametrize(("data", "text"), AS_GO)
+def test_json_for_go_has_the_bytes_that_go_writes(data: dict[str, Any], text: bytes) -> None:
+    assert codec.encode_json(data) == text
+    revision = ControllerRevision(metadata=ObjectMeta(name="r"), data=data)
+    assert b'"data":' + text in codec.encode(revision)
+    assert codec.decode(codec.encode(revision), ControllerRevision.resource).data == data
