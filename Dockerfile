@@ -1,4 +1,5 @@
-# Two images: `kcm` for all of kcm's processes, `redis` with its users and its start script.
+# Three images: `kcm` for all of kcm's processes, `redis` with its users and its start scripts, and
+# `haproxy` for several API servers.
 FROM python:3.11-slim AS build
 WORKDIR /src
 COPY locks/kcm.txt locks/
@@ -20,6 +21,10 @@ CMD ["--help"]
 
 FROM redis:7.4-alpine AS redis
 # In the image and readable by its user, whatever umask the checkout was made with.
-COPY --chmod=0755 deploy/redis/start.sh /etc/kcm/start.sh
+COPY --chmod=0755 deploy/redis/start.sh deploy/redis/sentinel.sh /etc/kcm/
 COPY --chmod=0644 deploy/redis/users.acl /etc/kcm/users.acl
 ENTRYPOINT ["/bin/sh", "/etc/kcm/start.sh"]
+
+FROM haproxy:3.0-alpine AS haproxy
+COPY --chmod=0644 deploy/haproxy/haproxy.cfg /etc/kcm/haproxy.cfg
+ENTRYPOINT ["haproxy", "-W", "-db", "-f", "/etc/kcm/haproxy.cfg"]

@@ -59,7 +59,7 @@ coverage: install ## Run the unit tests; their coverage must reach the floor (co
 	$(PYTEST) $(COMPUTING) tests/unit --cov --cov-report=
 
 .PHONY: test-compose
-test-compose: install ## Build the images and run docker-compose.yml on Docker or podman
+test-compose: install ## Build the images and run both compositions on Docker or podman
 	PATH="$(abspath $(BIN)):$$PATH" $(PYTEST) tests/compose -m compose
 
 .PHONY: test-redis

@@ -4,6 +4,9 @@
 # Further arguments go to redis-server. The users admin, replica and sentinel are
 # off unless KCM_ADMIN_PASSWORD, KCM_REPLICA_PASSWORD and KCM_SENTINEL_PASSWORD are set.
 #
+# With KCM_SENTINELS, addresses of sentinels with spaces between, the server is one of several, at
+# the address KCM_REDIS_ADDRESS: it asks them who the master of `kcm` is, and follows that one.
+#
 # Nobody can log in as user `default`, and yet it may do everything: Redis replays
 # its append-only file as `default`, and drops each script's and transaction's writes
 # that `default` may not make. Without these rights a restart loses every object.
@@ -30,7 +33,37 @@ sed \
     -e "s/@SENTINEL@/$(login_with "${KCM_SENTINEL_PASSWORD:-}")/" \
     "$folder/users.acl" > "$users"
 
-exec "${KCM_REDIS_SERVER:-redis-server}" \
+# Prints the address of the master that a sentinel says, and nothing if none answers.
+ask_for_master() {
+    for sentinel in $KCM_SENTINELS; do
+        REDISCLI_AUTH=$KCM_WORKER_PASSWORD timeout 3 redis-cli -h "$sentinel" -p 26379 --user worker \
+            --no-auth-warning SENTINEL get-master-addr-by-name kcm 2>/dev/null | head -n 1 |
+            grep -x '[0-9a-fA-F.:]*' && return
+    done
+    return 1
+}
+
+# Passwords are no arguments, and Sentinel has the server write what it changes into this file.
+config=$(dirname "$users")/redis.conf
+: > "$config"
+if [ -n "${KCM_SENTINELS:-}" ]; then
+    : "${KCM_REPLICA_PASSWORD:?is not set}" "${KCM_SENTINEL_PASSWORD:?is not set}" \
+        "${KCM_REDIS_ADDRESS:?is not set}"
+    until master=$(ask_for_master); do
+        echo "no sentinel answers yet: $KCM_SENTINELS"
+        sleep 1
+    done
+    {
+        echo "replica-announce-ip $KCM_REDIS_ADDRESS"
+        echo "masteruser replica"
+        echo "masterauth $KCM_REPLICA_PASSWORD"
+        echo "min-replicas-to-write 1"
+        echo "min-replicas-max-lag 2"
+        [ "$master" = "$KCM_REDIS_ADDRESS" ] || echo "replicaof $master 6379"
+    } > "$config"
+fi
+
+exec "${KCM_REDIS_SERVER:-redis-server}" "$config" \
     --aclfile "$users" \
     --appendonly yes \
     --appendfsync everysec \

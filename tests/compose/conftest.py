@@ -1,4 +1,4 @@
-"""The composition, built and running, for all tests of this folder."""
+"""The images, and the composition of docker-compose.yml, for the tests of this folder."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from tests.compose.engine import Engine, NoEngineError, find
 SERVICES = ("redis", "worker", "apiserver", "beat", "flower", "nodes")
 PASSWORDS = (
     "KCM_WORKER_PASSWORD", "KCM_INJECTOR_PASSWORD", "KCM_FLOWER_REDIS_PASSWORD",
-    "KCM_FLOWER_PASSWORD",
+    "KCM_FLOWER_PASSWORD", "KCM_REPLICA_PASSWORD", "KCM_SENTINEL_PASSWORD",
 )  # fmt: skip
 
 
@@ -27,7 +27,10 @@ def passwords() -> dict[str, str]:
 
 
 @pytest.fixture(scope="session")
-def engine(tmp_path_factory: pytest.TempPathFactory, passwords: dict[str, str]) -> Iterator[Engine]:
+def images_of(
+    tmp_path_factory: pytest.TempPathFactory, passwords: dict[str, str]
+) -> Iterator[Engine]:
+    """Yields the engine of this machine, once it has the images."""
     folder = tmp_path_factory.mktemp("compose")
     try:
         engine = find(folder, passwords)
@@ -36,13 +39,19 @@ def engine(tmp_path_factory: pytest.TempPathFactory, passwords: dict[str, str]) 
         pytest.skip(str(error))
     if engine.name == "podman":
         _network("add")
+    yield engine
+    if engine.name == "podman":
+        _network("delete")
+
+
+@pytest.fixture(scope="module")
+def engine(images_of: Engine) -> Iterator[Engine]:
+    """Yields the engine with docker-compose.yml running."""
     try:
-        start(engine)
-        yield engine
+        start(images_of)
+        yield images_of
     finally:
-        end(engine, "-v")
-        if engine.name == "podman":
-            _network("delete")
+        end(images_of, "-v")
 
 
 def start(engine: Engine) -> None:
@@ -59,7 +68,9 @@ def end(engine: Engine, *flags: str) -> None:
     says.
     """
     engine.compose("down", "--remove-orphans", *flags)
-    left = engine.run("ps", "-aq", "--filter", "label=com.docker.compose.project=kcm").split()
+    left = engine.run(
+        "ps", "-aq", "--filter", f"label=com.docker.compose.project={engine.project}"
+    ).split()
     assert not left, f"still there: {left}"
 
 

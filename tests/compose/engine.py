@@ -12,7 +12,7 @@ import resource
 import shutil
 import subprocess
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
@@ -41,6 +41,12 @@ class Engine:
     separator: str  # between the parts of a container's name
     prefix: Sequence[str] = ()
     env: dict[str, str] = field(default_factory=dict)
+    file: str = "docker-compose.yml"
+    project: str = "kcm"
+
+    def of(self, file: str, project: str) -> Engine:
+        """Returns the engine for another composition."""
+        return replace(self, file=file, project=project)
 
     def run(self, *args: str, check: bool = True, text: str = "") -> str:
         """Runs a command of the engine; returns its output. Raises AssertionError if it fails."""
@@ -48,14 +54,15 @@ class Engine:
 
     def compose(self, *args: str) -> str:
         """Runs a command of compose, with the simulated nodes. Raises AssertionError as `run`."""
-        return self._run([*self.prefix, *self.composer, "--profile", "nodes", *args])
+        command = [*self.composer, "-f", self.file, "--profile", "nodes", *args]
+        return self._run([*self.prefix, *command])
 
     def here(self, *args: str) -> str:
         """Runs a command where the published ports are. Raises AssertionError if it fails."""
         return self._run([*self.prefix, *args])
 
     def container(self, service: str, number: int = 1) -> str:
-        return self.separator.join(("kcm", service, str(number)))
+        return self.separator.join((self.project, service, str(number)))
 
     def healthy(self, container: str) -> bool:
         """Returns whether the container's own health check passes now."""

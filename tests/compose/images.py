@@ -1,6 +1,6 @@
 """The images of the composition, built from the Dockerfile.
 
-Where no registry can be reached, stand-ins for the two base images are made from Debian's
+Where no registry can be reached, stand-ins for the base images are made from Debian's
 packages; they have the same names on this machine only, and are only made if nobody pulled the
 real ones. They take over this machine's certificates and pip configuration, for a machine
 without a registry often has a mirror.
@@ -15,20 +15,23 @@ from pathlib import Path
 from tests.compose.engine import ROOT, Engine, NoEngineError
 
 PYTHON, REDIS = "docker.io/library/python:3.11-slim", "docker.io/library/redis:7.4-alpine"
-_PACKAGES = "python3,python3-venv,python3-pip,redis-server,ca-certificates"
+HAPROXY = "docker.io/library/haproxy:3.0-alpine"
+_PACKAGES = "python3,python3-venv,python3-pip,redis-server,haproxy,wget,ca-certificates"
 _CERTIFICATES = Path("/etc/ssl/certs/ca-certificates.crt")
 _PIP = Path("/etc/pip.conf")
 
 
 def build(engine: Engine, folder: Path) -> None:
-    """Builds both images. Raises NoEngineError, AssertionError."""
+    """Builds all images. Raises NoEngineError, AssertionError."""
     if engine.name == "docker":
         engine.compose("build")
+        engine.of("docker-compose.ha.yml", "kcm-ha").compose("build", "haproxy")
         return
-    missing = [image for image in (PYTHON, REDIS) if not _is_there(image)]
+    missing = [image for image in (PYTHON, REDIS, HAPROXY) if not _is_there(image)]
     if missing:
         _stand_in(missing, folder)
-    for target, image in (("kcm", "kcm:0.2.0"), ("redis", "kcm-redis:0.2.0")):
+    built = {"kcm": "kcm:0.2.0", "redis": "kcm-redis:0.2.0", "haproxy": "kcm-haproxy:0.2.0"}
+    for target, image in built.items():
         # On the machine's own network: the composition's has no way out.
         command = ["podman", "build", "--network=host", "--target", target, "-t", image, "."]
         done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
