@@ -16,7 +16,7 @@ from datetime import UTC, datetime, timedelta
 import structlog
 
 from kcm import errors
-from kcm.api import core_v1
+from kcm.api import codec, core_v1
 from kcm.apimachinery.meta_v1 import ObjectMeta
 from kcm.apimachinery.names import subdomain_faults
 from kcm.clock import Clock
@@ -47,7 +47,7 @@ class EventRecorder(Loop):
         self._rng = rng or random.SystemRandom()
         self._correlator = EventCorrelator(clock)
         self._waiting: deque[Occurrence] = deque()
-        self._written: LRUMapping[tuple[str, ...], core_v1.Event] = LRUMapping()
+        self._written: LRUMapping[tuple[str, ...], bytes] = LRUMapping()  # their JSON
         self._dropped = 0
         self._last_suffix = 0  # of an Event's name
         # New Events, by identity, that are not written yet. They survive an outage of the store.
@@ -112,8 +112,8 @@ class EventRecorder(Loop):
         if fresh is not None:
             self._fresh[verdict.identity] = self._with_count(fresh, verdict)
             return
-        known = self._written.get(verdict.identity) if verdict.count > 1 else None
-        if known is None or not self._update(known, verdict):
+        written = self._written.get(verdict.identity) if verdict.count > 1 else None
+        if written is None or not self._update(_decode(written), verdict):
             self._fresh[verdict.identity] = self._new(seen, verdict)
 
     def _update(self, known: core_v1.Event, verdict: EventDecision) -> bool:
@@ -146,7 +146,7 @@ class EventRecorder(Loop):
                 log_refusal("an Event could not be created", error=str(error))
 
     def _remember(self, identity: tuple[str, ...], stored: core_v1.Event) -> None:
-        self._written.put(identity, stored)
+        self._written.put(identity, codec.encode(stored))
 
     def _new(self, seen: Occurrence, verdict: EventDecision) -> core_v1.Event:
         api_version, kind, namespace, name, uid = seen.about
@@ -189,3 +189,7 @@ class EventRecorder(Loop):
         """
         name = f"{about}.{suffix}"
         return new_uid(self._rng) if subdomain_faults(name) else name
+
+
+def _decode(written: bytes) -> core_v1.Event:
+    return codec.decode(written, core_v1.Event.resource, keep_unknown=True)
