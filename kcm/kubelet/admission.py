@@ -22,6 +22,8 @@ from kcm.kubelet.resizing import DEFERRED, INFEASIBLE, Refusal
 from kcm.kubelet.status.phase import FAILED
 from kcm.kubelet.types import is_static_pod
 
+NODE_AFFINITY = "NodeAffinity"  # a reason
+
 
 @dataclass(frozen=True)
 class Rejection:
@@ -122,7 +124,7 @@ def _check_node_affinity(pod: Pod, node: Node) -> Rejection | None:
     rule = NodeRule.of(pod.spec.node_selector, pod.spec.affinity)
     if rule.matches(node.labels, node.name or ""):
         return None
-    return _fail("NodeAffinity", "node(s) didn't match Pod's node affinity/selector")
+    return _fail(NODE_AFFINITY, "node(s) didn't match Pod's node affinity/selector")
 
 
 def _check_host_ports(requested: NodeUsage, used: NodeUsage) -> Rejection | None:

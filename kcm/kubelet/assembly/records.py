@@ -9,6 +9,7 @@ from typing import Protocol
 
 from prometheus_client import CollectorRegistry, ProcessCollector
 
+from kcm.api.core_v1 import Node
 from kcm.clock import Clock, RealClock
 from kcm.informers.source import ListerWatcher
 from kcm.kubelet.channels import Channels
@@ -116,7 +117,8 @@ def build_records(options: KubeletOptions, dependencies: Dependencies) -> Kubele
         could_have_running_containers=states.could_have_running_containers,
     )
     node = CurrentNode(
-        build_node(options.node_name, options.node_labels, options.register_with_taints)
+        build_node(options.node_name, options.node_labels, options.register_with_taints),
+        lambda: stores.objects.find(Node.resource, options.node_name),
     )
     active_pods = ActivePods(pods, states, statuses)
     recorder = KubeletEventRecorder(dependencies.event_sink, options.node_name)

@@ -16,6 +16,7 @@ from kcm import errors
 from kcm.api.core_v1 import Pod
 from kcm.clock import Clock
 from kcm.kubelet.admission import (
+    NODE_AFFINITY,
     AdmitHandler,
     NodeUsage,
     Rejection,
@@ -223,7 +224,12 @@ class PodHandlers:
         for admit in self._admit_handlers:
             if (rejection := admit(pod, active)) is not None:
                 return rejection
-        return check_predicates(pod, NodeUsage.of([pod]), NodeUsage.of(active), self._node.get())
+        requested, used = NodeUsage.of([pod]), NodeUsage.of(active)
+        rejection = check_predicates(pod, requested, used, self._node.get())
+        if rejection is None or rejection.reason != NODE_AFFINITY:
+            return rejection
+        # The scheduler may have seen a label that has not come here yet.
+        return check_predicates(pod, requested, used, self._node.look_up())
 
     def _reject(self, pod: Pod, rejection: Rejection) -> None:
         self._recorder.record_pod_event(pod, "Warning", rejection.reason, rejection.message)

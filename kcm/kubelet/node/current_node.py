@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
+import structlog
+
+from kcm import errors
 from kcm.api.core_v1 import Node
 from kcm.apimachinery.quantity import ResourceList
+
+log = structlog.get_logger("kcm.kubelet")
 
 
 class CurrentNode:
@@ -15,12 +20,22 @@ class CurrentNode:
     The node manager sets it, any thread may read it.
     """
 
-    def __init__(self, node: Node) -> None:
+    def __init__(self, node: Node, find: Callable[[], Node | None] = lambda: None) -> None:
+        """`find` reads the node from the store. It may wait, and raise Temporary."""
         self._node = node
+        self._find = find
 
     def get(self) -> Node:
         """Returns the node."""
         return self._node
+
+    def look_up(self) -> Node:
+        """Returns the node as it is in the store now, or as last seen if it cannot be read."""
+        try:
+            return self._find() or self._node
+        except errors.Temporary as error:
+            log.info("The node was not read", error=str(error))
+            return self._node
 
     def set(self, node: Node) -> None:
         """Replaces the node."""

@@ -6,7 +6,8 @@ from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
-from kcm.api.core_v1 import Pod, PodCondition, PodStatus
+from kcm import errors
+from kcm.api.core_v1 import Node, Pod, PodCondition, PodStatus
 from kcm.kubelet.admission import AdmitHandler, Rejection
 from kcm.kubelet.loop.handlers import PodHandlers
 from kcm.kubelet.node.current_node import CurrentNode
@@ -32,7 +33,8 @@ class World(Cleaned):
     def __init__(self, folder: Path) -> None:
         super().__init__(folder)
         self.sink = Sink()
-        self.node = CurrentNode(build_node("n1"))
+        self.stored: Node | None = None
+        self.node = CurrentNode(build_node("n1"), self.find_node)
         self.surplus: list[tuple[str, bool]] = []
         manager: Any = self
         self.admit_handlers: list[AdmitHandler] = []
@@ -54,6 +56,11 @@ class World(Cleaned):
             allocations=Allocations(active_pods.get_all, self.node.get, recorder),
             admit_handlers=self.admit_handlers,
         )
+
+    def find_node(self) -> Node | None:
+        if self.stored is None:
+            raise errors.StoreUnavailable("away")
+        return self.stored
 
     def remove_dead_containers(self, view: Any, exited_id: str, *, remove_all: bool) -> None:
         """Records the call, as RuntimeManager has it."""
@@ -94,6 +101,18 @@ def test_others_may_refuse_pods_too(tmp_path: Path) -> None:
     status = world.statuses.get("a")
     assert status is not None
     assert status.message == "Pod was rejected: under pressure"
+
+
+def test_a_label_that_the_scheduler_has_seen_first_is_read(tmp_path: Path) -> None:
+    world = World(tmp_path)
+    selective = [build_pod(name, node_selector={"disk": "fast"}) for name in "ab"]
+    world.handlers.handle_pod_additions(selective[:1])
+    status = world.statuses.get("a")
+    assert status is not None
+    assert status.reason == "NodeAffinity"
+    world.stored = build_node("n1", labels={"disk": "fast"})
+    world.handlers.handle_pod_additions(selective[1:])
+    assert world.statuses.get("b") is None
 
 
 def test_what_has_ended_takes_up_no_room(tmp_path: Path) -> None:
