@@ -12,14 +12,15 @@ from __future__ import annotations
 import os
 
 from kcm.interpreter import end_quickly
-from workers.flowersettings import format_task as format_task  # noqa: PLC0414 - an option's name
 from workers.flowersettings import (
+    follow_master,
     login,
     refuse_non_ascii_logins,
     require_login_for_metrics,
     require_read_only,
     run_no_scripts,
 )
+from workers.flowersettings import format_task as format_task  # noqa: PLC0414 - an option's name
 
 address = os.environ.get("KCM_FLOWER_ADDRESS", "127.0.0.1")
 port = int(os.environ.get("KCM_FLOWER_PORT", "5555"))
@@ -30,6 +31,7 @@ if read_only:
     require_read_only()
 require_login_for_metrics()
 run_no_scripts()
+follow_master()
 persistent = False  # the store and /metrics have the data; Flower only shows it
 enable_events = False  # workers run with -E, so Flower need not enable their events
 tasks_columns = "name,args,state,runtime,exception,received,worker"

@@ -5,13 +5,23 @@ from __future__ import annotations
 import ast
 import os
 import secrets
+import time
+import weakref
+from types import SimpleNamespace
 from typing import Any
 
+from celery import current_app
+
 from kcm import errors
+from kcm.coordination.failovers import failover_loops
+from kcm.loops import ThreadHost
+from kcm.redisio import RedisIO
 from kcm.settings import Settings
+from workers.failovers import LINKS
 from workers.transport import ScriptRights
 
 PASSWORD_FILE = "flower-password"
+_RETRY = 1.0  # seconds
 
 
 def load_password() -> str:
@@ -49,6 +59,32 @@ def require_read_only() -> None:
 def run_no_scripts() -> None:
     """Leaves to workers what kombu does by scripts, which Flower's Redis user may not run."""
     ScriptRights.granted = False
+
+
+def follow_master() -> None:
+    """Has Flower follow the master that a sentinel announces, and connect again within a second:
+    it would wait twice as long after each failure.
+    """
+    from flower import events  # noqa: PLC0415 - only Flower's own process
+
+    receivers: weakref.WeakSet[Any] = weakref.WeakSet()
+
+    class Receiver(events.EventReceiver):  # type: ignore[misc] # celery has no types
+        def __init__(self, *args: Any, **options: Any) -> None:
+            super().__init__(*args, **options)
+            receivers.add(self)
+
+    def move() -> None:
+        current_app.pool.force_close_all(close_pool=False)  # of questions to workers
+        for receiver in list(receivers):
+            receiver.should_stop = True  # looked at each second; Flower makes another one
+
+    events.EventReceiver = Receiver
+    events.time = SimpleNamespace(
+        monotonic=time.monotonic, sleep=lambda seconds: time.sleep(min(seconds, _RETRY))
+    )
+    io = RedisIO(Settings(), name="kcm/flower", links=LINKS)
+    ThreadHost().run(*failover_loops(io, move))
 
 
 def require_login_for_metrics() -> None:
