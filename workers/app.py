@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 from celery import Celery, bootsteps
@@ -57,7 +59,10 @@ class BatchEventsStep(bootsteps.StartStopStep):  # type: ignore[misc] # celery h
 
     def start(self, consumer: Any) -> None:
         dispatcher = consumer.event_dispatcher
-        if consumer.hub is None or dispatcher is None:  # other pools send each event at once
+        if dispatcher is None:
+            return
+        dispatcher.send = partial(_send_once, dispatcher.send)
+        if consumer.hub is None:  # other pools send each event at once
             return
         is_due = False
 
@@ -74,6 +79,15 @@ class BatchEventsStep(bootsteps.StartStopStep):  # type: ignore[misc] # celery h
 
         dispatcher.buffer_limit = BUFFER_LIMIT
         dispatcher.on_send_buffered = flush_soon
+
+
+def _send_once(send: Callable[..., Any], *args: Any, **fields: Any) -> Any:
+    """Sends an event; if that fails, it is sent after the worker has connected again.
+
+    Celery's heartbeats are tried again without end in the event loop, which sees no signal to stop
+    meanwhile.
+    """
+    return send(*args, **{**fields, "retry": False})
 
 
 app = create_app()

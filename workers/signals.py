@@ -6,10 +6,14 @@ Signals belong to the process, not to an app, so workers of other apps are left 
 
 from __future__ import annotations
 
+import os
+import signal
 from collections.abc import Sequence
+from types import FrameType
 from typing import Any
 
 import structlog
+from billiard.process import active_children
 from celery import current_app, signals
 
 from kcm import errors
@@ -24,6 +28,7 @@ from workers.process import process_of
 log = structlog.get_logger("kcm.worker")
 
 APP_NAME = "kcm"
+LONGEST_STOP = 7.0  # seconds; supervisors commonly kill after ten
 
 
 def connect() -> None:
@@ -36,6 +41,7 @@ def connect() -> None:
     signals.worker_process_init.connect(_warm_up, dispatch_uid="kcm-child-init")
     signals.worker_process_shutdown.connect(_stop, dispatch_uid="kcm-child-stop")
     signals.worker_ready.connect(_worker_ready, dispatch_uid="kcm-ready")
+    signals.worker_shutting_down.connect(_limit_stop, dispatch_uid="kcm-limit-stop")
     signals.worker_shutdown.connect(_stop, dispatch_uid="kcm-stop")
 
 
@@ -84,6 +90,25 @@ def _worker_ready(sender: Any = None, **_: Any) -> None:
     # The prefork parent must have no threads of kcm's; other pools run tasks in this process.
     if not getattr(sender.controller.pool_cls, "uses_semaphore", False):
         start_thread("kcm-warm-up", process_of(sender.app).get)
+
+
+def _limit_stop(**_: Any) -> None:
+    """Ends the worker after LONGEST_STOP seconds, if it has not ended by itself until then.
+
+    Where Redis does not answer, Celery's farewells wait for it, one after the other, for a minute
+    or without end. Nothing is lost: what the children were doing is done again by others.
+    """
+    if current_app.main != APP_NAME:
+        return
+    signal.signal(signal.SIGALRM, _end_now)  # it interrupts what waits, in the main thread
+    signal.setitimer(signal.ITIMER_REAL, LONGEST_STOP)
+
+
+def _end_now(number: int, frame: FrameType | None) -> None:
+    log.warning("the worker could not stop in time, and ends now", seconds=LONGEST_STOP)
+    for child in active_children():
+        os.kill(child.pid, signal.SIGKILL)
+    os._exit(0)
 
 
 def _stop(sender: Any = None, **_: Any) -> None:
