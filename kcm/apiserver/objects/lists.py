@@ -74,8 +74,10 @@ def _stale_version(cacher: Cacher, request: ApiRequest, stale: Staleness) -> int
     cacher.wait_until_filled(request.info.resource)
     cache = cacher.cache(request.info.resource)
     if stale.version:
-        return min(max(stale.version, cache.oldest_version), cache.position)
-    return cache.version_before(stale.changes)
+        version = min(max(stale.version, cache.oldest_version), cache.position)
+    else:
+        version = cache.version_before(stale.changes)
+    return max(version, 1)  # a list at 0 is a list of now
 
 
 def _convert(cacher: Cacher, resource: Resource, entries: Sequence[Entry]) -> list[Entry]:

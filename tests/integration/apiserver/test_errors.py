@@ -15,6 +15,7 @@ from tests.integration.apiserver.manifests import pod, replica_set
 from tests.integration.apiserver.serving import Live
 
 PODS = "/api/v1/namespaces/default/pods"
+LATER = 4 * 10**15  # a version that no store has reached
 SETS = "/apis/apps/v1/namespaces/default/replicasets"
 
 
@@ -80,7 +81,7 @@ def test_rubbish_is_a_bad_request_or_invalid(api: Live, content: bytes) -> None:
      "fieldSelector=spec.foo%3D1", "resourceVersion=x", "resourceVersionMatch=Exact",
      "watch=maybe", "resourceVersion=1&resourceVersionMatch=Sometimes",
      "watch=1&sendInitialEvents=true", "watch=1&timeoutSeconds=x",
-     "resourceVersion=999999999999&resourceVersionMatch=Exact"],
+     f"resourceVersion={LATER}&resourceVersionMatch=Exact"],
 )  # fmt: skip
 def test_a_wrong_parameter_is_told(api: Live, query: str) -> None:
     response = api.client.get(f"{PODS}?{query}")
@@ -237,8 +238,8 @@ def test_preconditions_and_versions_are_told_in_upstreams_words(api: Live) -> No
             "message"
         ]
         assert message == f'Operation cannot be fulfilled on ConfigMap "e-words": {words}'
-    late = api.client.get(maps, params={"resourceVersion": "99999999"})
-    assert late.json()["message"].startswith("Timeout: Too large resource version: 99999999, ")
+    late = api.client.get(maps, params={"resourceVersion": str(LATER)})
+    assert late.json()["message"].startswith(f"Timeout: Too large resource version: {LATER}, ")
 
 
 @pytest.mark.parametrize(
