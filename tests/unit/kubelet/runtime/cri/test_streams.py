@@ -177,7 +177,8 @@ def test_a_client_that_leaves_ends_the_connection() -> None:
     left = threading.Event()
 
     def command(client: Served) -> None:
-        client.read_until(lambda: False)
+        with suppress(OSError):  # it is reset if an answer comes after the client's end
+            client.read_until(lambda: False)
         left.set()
 
     with serve(command) as url:
