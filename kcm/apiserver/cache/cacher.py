@@ -180,7 +180,7 @@ class Cacher(Loop):
         now = self._clock.monotonic()
         if now >= self._ages_at:
             self._ages_at = now + AGE_EVERY
-            for cache in self._caches.values():
+            for cache in list(self._caches.values()):  # requests may add one meanwhile
                 cache.age()
 
     def apply_changes(

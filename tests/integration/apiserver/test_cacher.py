@@ -15,6 +15,7 @@ from kcm.apimachinery.meta_v1 import KubeObject
 from kcm.apiserver.cache import cacher as module
 from kcm.apiserver.cache.cacher import Cacher
 from kcm.apiserver.cache.recent_writes import RecentWrites
+from kcm.apiserver.cache.watch_cache import WatchCache
 from kcm.apiserver.http_errors import TooLargeResourceVersion
 from kcm.redisio import RedisIO
 from kcm.store import Changes, Store, WatchEntry, damage
@@ -270,3 +271,22 @@ def test_old_changes_are_forgotten_within_six_minutes(store: Store) -> None:
         clock.step(30)
     with pytest.raises(errors.Gone):
         cacher.cache(PODS).subscribe(before, "", do_nothing)
+
+
+def test_a_cache_may_be_added_while_old_changes_are_forgotten(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Requests for a kind that has just been defined add its cache, in threads of their own."""
+    clock = FakeClock()
+    cacher = Cacher(store, clock)
+    cacher.turn(0)
+    ages: list[WatchCache] = []
+
+    def age(cache: WatchCache) -> None:
+        cacher._caches[f"added{len(ages)}"] = WatchCache(PODS)
+        ages.append(cache)
+
+    monkeypatch.setattr(WatchCache, "age", age)
+    clock.step(30)
+    cacher.turn(0)
+    assert len(ages) == len(BUILT_IN.resources())
