@@ -113,18 +113,21 @@ class LeaseKeeper(Loop):
         self._log_all("acquired", [k.lease.name for k in changes if k.lease.known_token()])
         for kept in changes:
             self._call_back(kept)
+        self._note_asks()
         return Turn(upkeep_in=_LOOK_EVERY if self._expects_leases() else self._renew_every)
 
-    def _expects_leases(self) -> bool:
-        """Reports whether a lease is likely to be given to this keeper before its next renewal."""
-        now = self._clock.monotonic()
-        limit = _GIVEN_WITHIN * self._renew_every
+    def _note_asks(self) -> None:
+        """Notes since when each lease has been asked for in a row."""
         for kept in self._kept:
             if kept.lease.seen_status != "ASKED":
                 kept.asked_at = None
             elif kept.asked_at is None:
-                kept.asked_at = now
-        return any(k.asked_at is not None and now - k.asked_at < limit for k in self._kept)
+                kept.asked_at = self._clock.monotonic()
+
+    def _expects_leases(self) -> bool:
+        """Reports whether a lease is likely to be given to this keeper before its next renewal."""
+        since = self._clock.monotonic() - _GIVEN_WITHIN * self._renew_every
+        return any(kept.asked_at is not None and kept.asked_at > since for kept in self._kept)
 
     def _log_all(self, what: str, names: list[str]) -> None:
         """Logs that leases were acquired or lost, in one line."""
