@@ -40,7 +40,7 @@ from kcm.apiserver.token_options import TokenFlags
 from kcm.clock import Clock, RealClock
 from kcm.coordination.failovers import failover_loops
 from kcm.http.faults import CallFailed
-from kcm.http.listening import is_loopback_host
+from kcm.http.listening import LOOPBACK_OF_ALL, is_loopback_host
 from kcm.http.trust import UNUSABLE, Trust, build_context
 from kcm.loops import ThreadHost, contain
 from kcm.options import feature_gates
@@ -74,9 +74,6 @@ class Host:
     observer: Observer | None = None  # of the store
     stated_port: int = 0  # what the Service `kubernetes` says, 0 for the one that is served
     linger: float = LINGER  # seconds until idle connections are closed when the server stops
-
-
-_EVERYWHERE = ("0.0.0.0", "::")
 
 
 @dataclass(frozen=True)
@@ -264,7 +261,7 @@ def _hosts(options: ServerOptions) -> tuple[str, ...]:
     """Returns the names and addresses for the certificate besides those of this machine."""
     host = options.address.host
     named = (options.endpoint.host, *options.names) if options.endpoint else options.names
-    return named if host in _EVERYWHERE else (host, *named)
+    return named if host in LOOPBACK_OF_ALL else (host, *named)
 
 
 def find_public_endpoint(options: ServerOptions) -> Address | None:
@@ -272,9 +269,9 @@ def find_public_endpoint(options: ServerOptions) -> Address | None:
 
     A server that listens everywhere is reached by the first further name of its certificate.
     """
-    if options.endpoint is not None or options.address.host not in _EVERYWHERE or not options.names:
-        return options.endpoint
-    return Address(options.names[0], 0)
+    if options.endpoint is None and options.names and options.address.host in LOOPBACK_OF_ALL:
+        return Address(options.names[0], 0)
+    return options.endpoint
 
 
 def _is_loopback(address: Address) -> bool:

@@ -25,7 +25,6 @@ from kcm.memory import MemoryKeeper
 
 log = structlog.get_logger("kcm.apiserver")
 
-_LOOPBACK = {"0.0.0.0": "127.0.0.1", "::": "::1"}  # to listen on all addresses
 GRACE = 5  # seconds for requests in progress when the server stops
 LINGER = 0.5  # seconds until idle connections are closed; most clients notice only then
 KEEP_ALIVE = 75  # seconds that an idle connection stays open
@@ -52,7 +51,7 @@ def url_of(
 ) -> str:
     """Returns the URL by which clients reach the server: at `endpoint`, or on this machine."""
     host, port = listener.getsockname()[:2]
-    host = _LOOPBACK.get(host, host)
+    host = listening.LOOPBACK_OF_ALL.get(host, host)
     if endpoint is not None:
         host, port = endpoint.host, endpoint.port or port
     shown = f"[{host}]" if ":" in host else host

@@ -20,6 +20,8 @@ from uvicorn.server import HANDLED_SIGNALS
 from kcm import errors
 
 LOOK_EVERY = 0.5  # seconds between checks whether the server has to stop
+# The addresses that stand for all of a machine, each with the one by which it reaches itself.
+LOOPBACK_OF_ALL = {"0.0.0.0": "127.0.0.1", "::": "::1"}
 _HOST = re.compile(r"(?:\[(?P<bracketed>[0-9A-Fa-f:.]+)\]|(?P<host>[^:\[\]]+))(?::[0-9]{0,5})?")
 _UNUSABLE = (errno.EACCES, errno.EADDRINUSE)
 

@@ -27,6 +27,7 @@ from kcm.api.core_v1 import (
 from kcm.api.discovery_v1 import Endpoint, EndpointConditions, EndpointSlice
 from kcm.api.discovery_v1 import EndpointPort as SlicePort
 from kcm.apimachinery.meta_v1 import KubeObject, ObjectMeta
+from kcm.http.listening import LOOPBACK_OF_ALL
 from kcm.loops import Loop, Turn
 from kcm.store import Store
 
@@ -38,7 +39,6 @@ _UNMIRRORED = {"endpointslice.kubernetes.io/skip-mirror": "true"}
 _CLUSTER_DOMAIN = "cluster.local"
 INTERVAL = 10.0  # seconds, as upstream's EndpointInterval
 PORT = 443
-_ANYWHERE = ("0.0.0.0", "::")
 _NOWHERE_NEAR = ("192.0.2.1", 9)  # no packet is sent: the system only chooses a local address
 
 
@@ -62,7 +62,7 @@ def find_advertised_address(host: str) -> str:
     Returns "" if they cannot reach it.
     """
     try:
-        if host in _ANYWHERE:
+        if host in LOOPBACK_OF_ALL:
             with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
                 probe.connect(_NOWHERE_NEAR)
                 host = str(probe.getsockname()[0])
