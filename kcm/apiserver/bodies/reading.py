@@ -40,7 +40,7 @@ def to_json(content_type: str, body: bytes, repeated: list[str] | None = None) -
         documents = codec.load_yaml_documents(body, "the body", repeated=repeated)
         if len(documents) != 1:
             raise errors.BadRequest("the body must be exactly one YAML document")
-        text = json.dumps(documents[0]).encode()
+        text = _encode_compactly(documents[0]).encode()
     elif content_type == protobuf.CONTENT_TYPE:
         text = _encode_compactly(protobuf.decode(body)).encode()
         greenlets.raise_if_many_values(text)
