@@ -59,13 +59,13 @@ class ContainerPreparation:
                 "can't set `spec.hostUsers: false`, user namespaces are not supported on this node"
             )
         handler = self._find_handler(pod.spec.runtime_class_name or "")
-        quality = qos_class(pod)
+        qos = qos_class(pod)
         return replace(
             config,
             dns=self._dns.build(pod),
             runtime_handler=handler,
             resources=build_pod_resources(pod),
-            cgroup_parent="" if quality == GUARANTEED else quality.lower(),
+            cgroup_parent="" if qos == GUARANTEED else qos.lower(),
         )
 
     def _find_handler(self, name: str) -> str:

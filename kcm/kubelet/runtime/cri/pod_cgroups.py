@@ -22,8 +22,8 @@ from kcm.kubelet.cri import Resources
 from kcm.kubelet.options import SYSTEMD
 from kcm.kubelet.runtime.process import cgroups, processes
 
-_LEAST = "besteffort"
-_CLASSES = ("burstable", _LEAST)
+_BEST_EFFORT = "besteffort"
+_CLASSES = ("burstable", _BEST_EFFORT)
 _ANY_PLACE = "0::/"  # groups are below the root of each hierarchy, where the runtime makes them
 
 
@@ -46,31 +46,31 @@ class PodCgroups:
         """How limits are enforced: "cgroup-v2", "cgroup-v1" or "rlimits"."""
         return self._groups.kind
 
-    def parent(self, uid: str, quality: str) -> str:
+    def parent(self, uid: str, qos_class: str) -> str:
         """Returns the name of a pod's group for the runtime.
 
-        `quality` is the group of the pod's quality-of-service class, "" for the top one.
+        `qos_class` is the group of the pod's quality-of-service class, "" for the top one.
         """
         if self._driver == SYSTEMD:
-            words = [self._name, *([quality] if quality else []), f"pod{uid.replace('-', '_')}"]
+            words = [self._name, *([qos_class] if qos_class else []), f"pod{uid.replace('-', '_')}"]
             return f"{'-'.join(words)}.slice"
-        return f"/{self._name}/{_join(uid, quality)}"
+        return f"/{self._name}/{_join(uid, qos_class)}"
 
-    def make(self, uid: str, quality: str, resources: Resources) -> None:
+    def make(self, uid: str, qos_class: str, resources: Resources) -> None:
         """Makes a pod's group with its limits. Raises ContainerRuntimeError."""
         if self._driver == SYSTEMD:
             return
         with self._lock:
             self._used.add(uid)
         try:
-            self._groups.make(_join(uid, quality), replace(resources, pids=self._pids))
+            self._groups.make(_join(uid, qos_class), replace(resources, pids=self._pids))
             self._share_out()
         except OSError as error:
             raise errors.ContainerRuntimeError(
                 f"failed to create the pod's cgroup: {error}"
             ) from error
 
-    def update(self, uid: str, quality: str, resources: Resources) -> None:
+    def update(self, uid: str, qos_class: str, resources: Resources) -> None:
         """Gives a pod's group other limits. One that is None is taken away.
 
         Raises ContainerRuntimeError.
@@ -84,7 +84,7 @@ class PodCgroups:
             cpu_quota=-1 if quota is None else quota,
         )
         try:
-            self._groups.update(_join(uid, quality), whole)
+            self._groups.update(_join(uid, qos_class), whole)
             self._share_out()
         except OSError as error:
             raise errors.ContainerRuntimeError(
@@ -94,13 +94,13 @@ class PodCgroups:
     def _share_out(self) -> None:
         """Gives the groups of classes the CPU shares of their pods. Raises OSError."""
         with self._sharing:
-            for quality in _CLASSES:
-                if not all(group.is_dir() for group in self._groups.paths(quality)):
+            for qos_class in _CLASSES:
+                if not all(group.is_dir() for group in self._groups.paths(qos_class)):
                     continue
-                if quality == _LEAST:
-                    self._groups.update(quality, Resources(cpu_shares=2))
+                if qos_class == _BEST_EFFORT:
+                    self._groups.update(qos_class, Resources(cpu_shares=2))
                 else:
-                    self._groups.share_out(quality)
+                    self._groups.share_out(qos_class)
 
     def list_uids(self) -> set[str]:
         """Returns the uids of pods that have a group in some hierarchy."""
@@ -125,8 +125,8 @@ class PodCgroups:
         """Returns the groups that those of pods are in, in every hierarchy, the top ones last."""
         mounts = cgroups.list_mounts(processes.read("/proc/self/mounts"))
         tops = [point / self._name for point, _, _ in mounts]
-        return [*(top / quality for top in tops for quality in _CLASSES), *tops]
+        return [*(top / qos_class for top in tops for qos_class in _CLASSES), *tops]
 
 
-def _join(uid: str, quality: str) -> str:
-    return f"{quality}/pod{uid}" if quality else f"pod{uid}"
+def _join(uid: str, qos_class: str) -> str:
+    return f"{qos_class}/pod{uid}" if qos_class else f"pod{uid}"
