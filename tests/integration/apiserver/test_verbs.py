@@ -302,3 +302,16 @@ def test_a_protobuf_scale_is_understood(api: Live) -> None:
     headers = {"content-type": "application/vnd.kubernetes.protobuf"}
     done = api.client.put(f"{SETS}/v-proto/scale", content=body, headers=headers)
     assert done.json()["spec"]["replicas"] == 6
+
+
+def test_the_data_of_a_revision_has_the_bytes_that_go_writes(api: Live) -> None:
+    """Upstream's controllers compare them, and make another revision if they differ."""
+    path = "/apis/apps/v1/namespaces/default/controllerrevisions"
+    body = {"metadata": {"name": "v-go"}, "revision": 1, "data": {"command": "a && b <c"}}
+    api.create(path, body)
+    labels = {"metadata": {"labels": {"a": "b"}}}
+    merge = {"content-type": "application/strategic-merge-patch+json"}
+    changed = api.request("PATCH", f"{path}/v-go", labels, headers=merge)
+    assert changed.status_code == 200, changed.text
+    for answer in (changed, api.client.get(f"{path}/v-go"), api.client.get(path)):
+        assert rb'"data":{"command":"a \u0026\u0026 b \u003cc"}' in answer.content
