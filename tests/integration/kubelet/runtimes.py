@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -110,3 +112,13 @@ def memory(pid: int) -> int:
 
 def numbers(lines: Sequence[str]) -> list[int]:
     return [int(line) for line in lines if line.isdigit()]
+
+
+def groups_with(pid: int) -> set[Path]:
+    """Returns the folders of the control groups that the process belongs to."""
+    groups = set()
+    for folder, _, _ in os.walk("/sys/fs/cgroup"):
+        with suppress(OSError):  # a group that another test has removed meanwhile
+            if str(pid) in (Path(folder) / "cgroup.procs").read_text().split():
+                groups.add(Path(folder))
+    return groups

@@ -1,9 +1,12 @@
-"""A whole manager in this process, over a real store and real HTTP."""
+"""A whole manager in this process, over a real store and real HTTP, and a server to be stopped."""
 
 from __future__ import annotations
 
+import shutil
+import tempfile
 import threading
 from collections.abc import Callable, Iterator
+from pathlib import Path
 
 import httpx
 import pytest
@@ -12,8 +15,21 @@ from kcm.manager.context.context import build_context
 from kcm.manager.run import ManagerRun
 from kcm.options.manager import ManagerOptions
 from kcm.redisio import RedisIO
+from kcm.redisio.embedded import EmbeddedServer
 from kcm.settings import Settings
+from tests.conftest import server_binary
 from tests.ports import free_port
+
+
+@pytest.fixture
+def server() -> Iterator[EmbeddedServer]:
+    """Gives a server of the test's own, which may be stopped."""
+    folder = Path(tempfile.mkdtemp(prefix="kcm-"))
+    server = EmbeddedServer(folder, binary=server_binary())
+    server.start()
+    yield server
+    server.stop()
+    shutil.rmtree(folder, ignore_errors=True)
 
 
 class Instance:

@@ -9,7 +9,6 @@ import socket
 import ssl
 import subprocess
 import sys
-import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -20,21 +19,9 @@ from kcm.redisio import RedisIO
 from kcm.redisio.embedded import EmbeddedServer
 from kcm.settings import Settings
 from kcm.testing.waiting import until
-from tests.conftest import server_binary
 from tests.ports import free_port
 
 Begin = Callable[..., "subprocess.Popen[bytes]"]
-
-
-@pytest.fixture
-def server() -> Iterator[EmbeddedServer]:
-    """A server of our own, for it is stopped and started."""
-    folder = Path(tempfile.mkdtemp(prefix="kcm-"))
-    server = EmbeddedServer(folder, binary=server_binary())
-    server.start()
-    yield server
-    server.stop()
-    shutil.rmtree(folder, ignore_errors=True)
 
 
 @pytest.fixture

@@ -3,33 +3,17 @@
 from __future__ import annotations
 
 import os
-import shutil
 import signal
 import subprocess
 import sys
-import tempfile
-from collections.abc import Iterator
 from pathlib import Path
 
 import psutil
-import pytest
 
 from kcm.redisio.embedded import EmbeddedServer
 from kcm.testing.waiting import until
-from tests.conftest import server_binary
 
 ROOT = Path(__file__).parents[3]
-
-
-@pytest.fixture
-def server() -> Iterator[EmbeddedServer]:
-    """Gives a server of the test's own, which stands still in it."""
-    folder = Path(tempfile.mkdtemp(prefix="kcm-"))
-    server = EmbeddedServer(folder, binary=server_binary())
-    server.start()
-    yield server
-    server.stop()
-    shutil.rmtree(folder, ignore_errors=True)
 
 
 def test_a_worker_ends_though_redis_does_not_answer(server: EmbeddedServer, tmp_path: Path) -> None:
