@@ -23,8 +23,8 @@ CALLS = frozenset(
         "Version Status RunPodSandbox StopPodSandbox RemovePodSandbox PodSandboxStatus "
         "ListPodSandbox CreateContainer StartContainer StopContainer RemoveContainer "
         "ListContainers ContainerStatus UpdateContainerResources ReopenContainerLog ExecSync Exec "
-        "Attach PortForward ContainerStats ImageStatus ListImages PullImage RemoveImage "
-        "ImageFsInfo"
+        "Attach PortForward ContainerStats GetContainerEvents ImageStatus ListImages PullImage "
+        "RemoveImage ImageFsInfo"
     )
 )
 

@@ -9,14 +9,19 @@ import struct
 import subprocess
 import sys
 import termios
+import threading
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
+from kcm.clock import RealClock
 from kcm.kubelet import cri
 from kcm.kubelet.runtime.cri.channel import RuntimeChannel
+from kcm.kubelet.runtime.cri.events import ContainerEvents
 from kcm.kubelet.runtime.cri.images import CRIImages
 from kcm.kubelet.runtime.cri.pod_cgroups import PodCgroups
-from kcm.kubelet.runtime.cri.runtime import CRIRuntime
+from kcm.kubelet.runtime.cri.runtime import OWNER, CRIRuntime
+from kcm.kubelet.runtime.cri.services import identify
 from kcm.testing.waiting import PATIENCE, until
 from tests.containers import images
 from tests.containers.cluster import GROUP, Cluster, is_ready, shell, status_of
@@ -177,12 +182,34 @@ def test_the_pods_of_another_kubelet_are_left_alone(node: Cluster) -> None:
         channel.close()
 
 
+def test_the_end_of_a_container_is_an_event_where_the_runtime_has_them(node: Cluster) -> None:
+    channel = RuntimeChannel(node.machine.endpoint)
+    events = ContainerEvents(channel, {OWNER: identify(node.kubelet_root)}, RealClock())
+    stop, reported = threading.Event(), threading.Event()
+    with ThreadPoolExecutor(1) as pool:
+        run = pool.submit(events.run, stop, reported.set)
+        try:
+            node.create("brief", shell("true"), restartPolicy="Never")
+            node.wait_until_done("brief")
+            has_events = channel.call("Version").runtime_version.lstrip("v") >= "1.7"
+            if has_events:
+                assert reported.wait(PATIENCE)
+            assert reported.is_set() == has_events
+        finally:
+            stop.set()
+            events.close()
+        run.result(PATIENCE)
+    channel.close()
+    node.delete("brief")
+
+
 def test_images_that_containers_and_sandboxes_use_are_known(node: Cluster) -> None:
     channel = RuntimeChannel(node.machine.endpoint)
     store = CRIImages(channel)
     used, present = store.list_used(), store.list()
     channel.close()
-    assert images.PAUSE in used
+    pinned = {tag for image in present if image.pinned for tag in image.tags}
+    assert images.PAUSE in used | pinned  # containerd pins it from 1.7 on
     assert any(images.BUSYBOX in image.tags and image.id in used for image in present)
     names = node.run("get", "nodes", "-o", "jsonpath={.items[*].status.images[*].names}")
     assert images.BUSYBOX in names

@@ -104,6 +104,8 @@ class Kubelet:
         self.records.statuses.wake()
         self.records.report_requests.request()
         self.runtime_components.pleg.request_relist()
+        if self.runtime_components.services.events is not None:
+            self.runtime_components.services.events.close()
         self._host.stop()
         self.loop.background.stop()
         if self.options.end_containers:

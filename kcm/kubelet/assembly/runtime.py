@@ -149,9 +149,9 @@ def check_runtime(options: KubeletOptions) -> None:
         _load_cri().connect(options.container_runtime_endpoint).close()
 
 
-def load_cri_services(options: KubeletOptions, *_: object, **__: object) -> RuntimeServices:
+def load_cri_services(options: KubeletOptions, clock: Clock, **_: object) -> RuntimeServices:
     """Returns the container runtime at an endpoint. Raises ConfigurationError."""
-    services: RuntimeServices = _load_cri().new_cri_services(options)
+    services: RuntimeServices = _load_cri().new_cri_services(options, clock)
     return services
 
 
@@ -174,6 +174,9 @@ def build_container_upkeep(
     """Builds what a runtime leaves to the kubelet to do in the background."""
     services = runtime.services
     runs: list[tuple[str, Run]] = []
+    if services.events is not None:
+        follow, relist = services.events.run, runtime.pleg.request_relist
+        runs.append(("events", lambda stop: follow(stop, relist)))
     if services.reopen_log is not None:
         limits = LogLimits(
             options.container_log_max_size,

@@ -6,6 +6,7 @@ process that runs it.
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Protocol
@@ -20,6 +21,16 @@ from kcm.kubelet.options import KubeletOptions
 from kcm.kubelet.prober.state import ProbeRunner
 
 
+class RuntimeEvents(Protocol):
+    """Follows what a runtime says about changes of its containers."""
+
+    def run(self, stop: threading.Event, report: Callable[[], None]) -> None:
+        """Calls `report` when something has changed, until `stop` is set."""
+
+    def close(self) -> None:
+        """Ends a wait of `run`."""
+
+
 @dataclass(frozen=True)
 class RuntimeServices:
     """A container runtime, what runs the probes of its containers, and what it makes of security
@@ -28,7 +39,7 @@ class RuntimeServices:
     `image_service` is None for a runtime that pulls nothing, or has an `image_store`. `close` wakes
     the threads that wait in the runtime. `is_prepared` says that the kubelet prepares files and
     name resolution of its containers, as CRI has it. `reopen_log` makes it open the log of a
-    container anew; None if it rotates logs itself.
+    container anew; None if it rotates logs itself. `events` is None for a runtime without them.
     """
 
     runtime: Runtime
@@ -39,6 +50,7 @@ class RuntimeServices:
     security: RuntimeSecurity = NOTHING_CHECKED
     is_prepared: bool = False
     reopen_log: Callable[[str], None] | None = None
+    events: RuntimeEvents | None = None
 
 
 class NewRuntimeServices(Protocol):

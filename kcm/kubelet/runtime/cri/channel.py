@@ -1,8 +1,8 @@
 """A gRPC channel to a container runtime, and what its errors mean.
 
 Guarantees: any thread may make any call. Every call has a deadline, so that a runtime that hangs
-holds up no thread for ever, pulls of images excepted. A channel connects when it is first used, and
-again by itself after the runtime was away.
+holds up no thread for ever, pulls of images and streams excepted. A channel connects when it is
+first used, and again by itself after the runtime was away.
 
 Source: staging/src/k8s.io/cri-client/pkg (remote_runtime.go, util/util_unix.go), Kubernetes 1.36.
 """
@@ -43,7 +43,7 @@ class RuntimeChannel:
         self.endpoint = endpoint
         self._channel = grpc.insecure_channel(endpoint, _OPTIONS)
         self._methods = {
-            name: self._channel.unary_unary(
+            name: (self._channel.unary_stream if call.is_stream else self._channel.unary_unary)(
                 call.path, call.request.SerializeToString, call.response.FromString
             )
             for name, call in calls().items()
@@ -62,14 +62,22 @@ class RuntimeChannel:
         try:
             return self._methods[name](request, timeout=deadline)
         except grpc.RpcError as error:
-            raise _failure(error) from None
+            raise convert_error(error) from None
+
+    def open_stream(self, name: str) -> Any:
+        """Begins the call of that name, which has many responses; returns gRPC's call.
+
+        Iterating over it yields the responses, and raises grpc.RpcError when it breaks or was
+        cancelled.
+        """
+        return self._methods[name](calls()[name].request())
 
     def close(self) -> None:
         """Closes the channel; calls under way raise CallFailed."""
         self._channel.close()
 
 
-def _failure(error: grpc.RpcError) -> CallFailed:
+def convert_error(error: grpc.RpcError) -> CallFailed:
     """Returns the error in the words of Go's clients, which people search for."""
     code, details = error.code(), error.details() or ""
     name = _GO_NAMES.get(code.name, code.name.title().replace("_", ""))

@@ -21,11 +21,15 @@ Message = Any  # its class, and so its fields, are made at run time
 
 @dataclass(frozen=True)
 class Call:
-    """A call of CRI: the path of its method, its request and its response."""
+    """A call of CRI: the path of its method, its request and its response.
+
+    `is_stream` says that it has many responses.
+    """
 
     path: str
     request: Any
     response: Any
+    is_stream: bool = False
 
 
 @cache
@@ -46,6 +50,7 @@ def calls() -> Mapping[str, Call]:
                 f"/{name}/{method.name}",
                 message_factory.GetMessageClass(method.input_type),
                 message_factory.GetMessageClass(method.output_type),
+                method.server_streaming,
             )
     return by_name
 

@@ -9,19 +9,21 @@ from pathlib import Path
 
 import grpc
 
+from kcm.clock import Clock
 from kcm.errors import ConfigurationError
 from kcm.kubelet.options import KubeletOptions
 from kcm.kubelet.prober.probes import Prober
 from kcm.kubelet.runtime.cri.channel import CallFailed, RuntimeChannel
+from kcm.kubelet.runtime.cri.events import ContainerEvents
 from kcm.kubelet.runtime.cri.images import CRIImages
 from kcm.kubelet.runtime.cri.pod_cgroups import PodCgroups
-from kcm.kubelet.runtime.cri.runtime import CRIRuntime
+from kcm.kubelet.runtime.cri.runtime import OWNER, CRIRuntime
 from kcm.kubelet.runtime.services import RuntimeServices
 
 _SCHEME = "unix://"
 
 
-def new_cri_services(options: KubeletOptions) -> RuntimeServices:
+def new_cri_services(options: KubeletOptions, clock: Clock) -> RuntimeServices:
     """Returns the runtime at the options' endpoint. Raises ConfigurationError if it is not there.
 
     It makes what it runs its own by the path of the kubelet's root folder, which no other kubelet
@@ -45,6 +47,7 @@ def new_cri_services(options: KubeletOptions) -> RuntimeServices:
         close=channel.close,
         is_prepared=True,
         reopen_log=runtime.reopen_container_log,
+        events=ContainerEvents(channel, {OWNER: owner}, clock),
     )
 
 

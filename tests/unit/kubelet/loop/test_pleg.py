@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from dataclasses import replace
 from typing import cast
 
@@ -122,6 +123,43 @@ def test_what_could_not_be_looked_at_is_looked_at_again() -> None:
         world.cache.get("u")
     world.runtime.pod = pod
     assert world.events() == ["ContainerStarted"]
+
+
+@pytest.mark.parametrize(
+    ("seconds", "starts"),
+    [(0.1, [10.0, 10.4, 10.8, 11.2]), (0.0, [10.0] * 4), (2.0, [10.0, 13.0, 16.0, 19.0])],
+)
+def test_requests_without_end_take_at_most_a_quarter_of_the_time(
+    seconds: float, starts: list[float]
+) -> None:
+    world, stop, at = World(), threading.Event(), list[float]()
+
+    def list_pods() -> dict[str, RuntimePod]:
+        at.append(round(world.clock.monotonic(), 3))
+        world.clock.step(seconds)
+        world.pleg.request_relist()
+        if len(at) == len(starts):
+            stop.set()
+        return {}
+
+    world.runtime.pods = list_pods  # type: ignore[method-assign]
+    world.pleg.run(stop)
+    assert at == starts
+
+
+def test_without_a_word_from_the_runtime_it_is_listed_each_second() -> None:
+    world, stop, at = World(), threading.Event(), list[float]()
+
+    def list_pods() -> dict[str, RuntimePod]:
+        at.append(round(world.clock.monotonic(), 3))
+        world.clock.step(0.05)
+        if len(at) == 3:
+            stop.set()
+        return {}
+
+    world.runtime.pods = list_pods  # type: ignore[method-assign]
+    world.pleg.run(stop)
+    assert at == [10.0, 11.05, 12.1]
 
 
 def test_three_minutes_without_a_look_are_sick() -> None:

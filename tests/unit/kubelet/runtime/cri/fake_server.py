@@ -14,7 +14,10 @@ from kcm.kubelet.runtime.cri.channel import RuntimeChannel
 from kcm.kubelet.runtime.cri.messages import calls
 
 Answer = Callable[[Any, grpc.ServicerContext], Any]
-"""Takes a request; returns the fields of the response, or ends the call by the context."""
+"""Takes a request; returns the fields of the response, or ends the call by the context.
+
+For a call with many responses it is a generator of the fields of each.
+"""
 
 
 class _Handler(grpc.GenericRpcHandler):  # type: ignore[misc] # grpc has no types
@@ -30,6 +33,14 @@ class _Handler(grpc.GenericRpcHandler):  # type: ignore[misc] # grpc has no type
         def handle(request: Any, context: grpc.ServicerContext) -> Any:
             return call.response(**(answer(request, context) or {}))
 
+        def handle_stream(request: Any, context: grpc.ServicerContext) -> Iterator[Any]:
+            for fields in answer(request, context):
+                yield call.response(**fields)
+
+        if call.is_stream:
+            return grpc.unary_stream_rpc_method_handler(
+                handle_stream, call.request.FromString, call.response.SerializeToString
+            )
         return grpc.unary_unary_rpc_method_handler(
             handle, call.request.FromString, call.response.SerializeToString
         )
