@@ -18,7 +18,7 @@ class Subresource(StrEnum):
     STATUS = "status"
     SCALE = "scale"
     BINDING = "binding"  # of a pod to a node; written without the rules of updates
-    FINALIZE = "finalize"  # of a namespace; written without the rules of updates
+    FINALIZE = "finalize"  # of a namespace: its spec.finalizers, as they are given
     APPROVAL = "approval"  # of a signing request; written without the rules of updates
     EPHEMERAL_CONTAINERS = "ephemeralcontainers"  # of a pod
     RESIZE = "resize"  # of a pod: its containers' resources

@@ -17,7 +17,7 @@ from datetime import datetime
 from typing import Any
 
 from kcm import errors
-from kcm.api.core_v1 import Pod
+from kcm.api.core_v1 import Namespace, Pod
 from kcm.api.custom.kinds import CustomResource
 from kcm.api.scheme import Resource
 from kcm.apimachinery import names
@@ -30,6 +30,7 @@ from kcm.store.strategies.kinds import strategy_of
 from kcm.store.strategies.pod_parts import with_ephemeral_containers, with_resources
 from kcm.store.strategies.updating import take_status_metadata
 
+_VALID_BEFORE = frozenset({Subresource.BINDING, Subresource.APPROVAL})  # their handlers see to it
 PodPart = Callable[[Pod, Pod], Pod]
 PodRule = Callable[[Pod, Pod], list[errors.FieldError]]
 # What a subresource takes from the new pod, and the rules of its change.
@@ -225,9 +226,13 @@ def validate_modification(
     updated: KubeObject, old: KubeObject, resource: Resource, subresource: Subresource
 ) -> None:
     """Raises Invalid if the result of an update is invalid. An unchanged object is valid."""
-    if updated is old or subresource in AS_GIVEN:
+    if updated is old or subresource in _VALID_BEFORE:
         return
-    if subresource == Subresource.STATUS:
+    if subresource == Subresource.FINALIZE:
+        assert isinstance(updated, Namespace)  # no other kind has it
+        assert isinstance(old, Namespace)
+        faults = validation.validate_finalize(updated, old)
+    elif subresource == Subresource.STATUS:
         faults = validation.validate_status_update(updated, old)
     elif isinstance(updated, Pod) and isinstance(old, Pod) and subresource in _POD_PARTS:
         faults = _POD_PARTS[subresource][1](updated, old)

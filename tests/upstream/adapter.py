@@ -16,7 +16,7 @@ from typing import Any
 from kcm import errors
 from kcm.api import codec
 from kcm.api.certificates_v1 import CertificateSigningRequest
-from kcm.api.core_v1 import PersistentVolume, Pod
+from kcm.api.core_v1 import Namespace, PersistentVolume, Pod
 from kcm.api.custom import structural_schema
 from kcm.api.scheme import BUILT_IN, Resource
 from kcm.apiextensions.cel import rules as cel_rules
@@ -48,6 +48,7 @@ _CREATED = datetime(2023, 11, 14, 22, 13, 20, tzinfo=UTC)
 _NOW = datetime(2024, 6, 1, 12, tzinfo=UTC)
 _CHECKS = {
     "": validation.validate_update,
+    "finalize": validation.validate_finalize,
     "status": validation.validate_status_update,
     "ephemeralcontainers": validation.validate_ephemeral_containers,
     "resize": validation.validate_resize,
@@ -118,6 +119,10 @@ def _write(case: Case, now: datetime) -> KubeObject:
         return rules.prepare_create(new, resource, now, rng=random.Random(1))
     old = _as_stored(defaults.apply(decode(case["old"])))
     new = obj.with_metadata(resource_version=old.metadata.resource_version)
+    if part == "finalize":
+        assert isinstance(new, Namespace)
+        assert isinstance(old, Namespace)
+        new = old.with_spec(old.spec.replace(finalizers=new.spec.finalizers or None))
     updated = rules.prepare_modification(new, old, resource, Subresource(part))
     if updated is old:  # kcm validates no write that changes nothing, and the cases ask for it
         check: Any = _CHECKS[part]

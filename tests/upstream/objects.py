@@ -63,7 +63,8 @@ def compare_defaults() -> Differences:
 
 
 def compare_stored() -> Differences:
-    """Returns where a stored object differs from what the strategies prepare.
+    """Returns where a stored object differs from what the strategies prepare, as clients read both:
+    upstream applies defaults again to what it reads from etcd.
 
     Objects that kcm refuses are left to `compare_verdicts`.
     """
@@ -76,7 +77,7 @@ def compare_stored() -> Differences:
             continue
         except errors.ApiError:
             continue
-        if texts := _compare(case["want"], got, _without_system_fields):
+        if texts := _compare(adapter.apply_defaults(case["want"]), got, _without_system_fields):
             differing[number] = f"{_label(case)} " + "; ".join(texts)
     return {"stored": differing}
 

@@ -256,6 +256,11 @@ def validate_resize(new: core_v1.Pod, old: core_v1.Pod) -> list[FieldError]:
     return pod_parts.resize(new, old)
 
 
+def validate_finalize(new: core_v1.Namespace, old: core_v1.Namespace) -> list[FieldError]:
+    """Returns the faults of a change to the spec.finalizers of a namespace."""
+    return small_kinds.finalize_namespace(new, old)
+
+
 def validate_status_update(new: KubeObject, old: KubeObject) -> list[FieldError]:
     """Returns the faults of an object with a changed status, and of changes that are not
     allowed.

@@ -30,6 +30,7 @@ from kcm.api.batch_v1 import (
 )
 from kcm.api.certificates_v1 import CertificateSigningRequest
 from kcm.api.core_v1 import (
+    LimitRange,
     Namespace,
     Node,
     PersistentVolume,
@@ -221,7 +222,16 @@ class VolumeStrategy(Strategy[PersistentVolume]):
 
     def for_create(self, obj: PersistentVolume) -> PersistentVolume:
         volume = super().for_create(obj)
-        return volume.with_status(PersistentVolumeStatus(phase="Pending"))
+        moment = volume.metadata.creation_timestamp
+        status = PersistentVolumeStatus(phase="Pending", last_phase_transition_time=moment)
+        return volume.with_status(status)
+
+
+class LimitRangeStrategy(Strategy[LimitRange]):
+    """A limit range that was sent without a name is named by its uid."""
+
+    def complete(self, obj: LimitRange) -> LimitRange:
+        return obj if obj.name else obj.with_metadata(name=obj.uid)
 
 
 class JobStrategy(Strategy[Job]):
@@ -350,6 +360,7 @@ _STRATEGIES: dict[str, Strategy[Any]] = {
     "pods": PodStrategy(),
     "namespaces": NamespaceStrategy(),
     "nodes": KeepStatus(),
+    "limitranges": LimitRangeStrategy(),
     "services": ServiceStrategy(),
     "serviceaccounts": ServiceAccountStrategy(),
     "endpointslices.discovery.k8s.io": EndpointSliceStrategy(),

@@ -39,6 +39,13 @@ def create_namespace(namespace: Namespace) -> Faults:
     return faults + _namespace_finalizers(namespace)
 
 
+def finalize_namespace(new: Namespace, old: Namespace) -> Faults:
+    faults = meta.metadata_update(new, old)
+    for index, name in enumerate(new.spec.finalizers or ()):
+        faults += meta.finalizer(name, f"spec.finalizers[{index}]")
+    return faults
+
+
 def update_namespace(new: Namespace, old: Namespace) -> Faults:
     return meta.metadata_update(new, old) + _namespace_finalizers(new)
 

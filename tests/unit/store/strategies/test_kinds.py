@@ -212,6 +212,29 @@ def test_a_claim_waits_and_has_no_generation() -> None:
     assert (obj.status.phase, obj.metadata.generation) == ("Pending", None)
 
 
+def test_a_volume_waits_since_its_creation() -> None:
+    volume = create(sample("persistentvolumes"))
+    assert volume.status.phase == "Pending"
+    assert volume.status.last_phase_transition_time == volume.metadata.creation_timestamp
+
+
+def test_a_limit_range_without_a_name_is_named_by_its_uid() -> None:
+    limits = create(sample("limitranges").with_metadata(name=None))
+    assert limits.name == limits.uid
+    assert create(sample("limitranges")).name == sample("limitranges").name
+
+
+def test_finalizers_that_a_namespace_gets_apart_are_checked() -> None:
+    namespace = create(sample("namespaces"))
+    cleared = namespace.with_spec(namespace.spec.replace(finalizers=None))
+    assert prepare_modification(cleared, namespace, namespace.resource, Subresource.FINALIZE) is (
+        cleared
+    )
+    named = namespace.with_spec(namespace.spec.replace(finalizers=["kubernetes", "mine"]))
+    with pytest.raises(errors.Invalid, match=r"spec.finalizers\[1\]: Invalid value: \"mine\""):
+        prepare_modification(named, namespace, namespace.resource, Subresource.FINALIZE)
+
+
 def work(**spec: Any) -> Any:
     template = {"spec": manifest("pods")["spec"] | {"restartPolicy": "Never"}}
     return sample("jobs.batch", spec={"template": template, **spec})
