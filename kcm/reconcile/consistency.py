@@ -15,7 +15,8 @@ from __future__ import annotations
 
 import threading
 from collections import OrderedDict
-from collections.abc import Callable, Container, Iterable, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any, Protocol
 
 from kcm import errors
@@ -35,7 +36,7 @@ from kcm.store.objects import ObjectStore
 # may still lag, and create the same pods again (kubernetes/kubernetes issue 129795). Expectations
 # that will never be met are found by reading the store and need no expiry.
 KEPT = 86_400.0
-REMEMBERED = 10_000  # deleted objects that a process remembers as having been in a cache
+REMEMBERED = 10_000  # deleted objects of a kind that a process remembers
 
 
 class SyncExpectations(Protocol):
@@ -108,6 +109,79 @@ class FreshCaches:
         return NO_EXPECTATIONS
 
 
+class CacheChanges:
+    """Wakes the syncs that wait for a change in one of the caches of this process.
+
+    All controllers share it. Each cache calls it in the informer's own thread, so a change costs
+    one short call, however many controllers read the cache.
+    """
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._waiters: set[threading.Event] = set()
+        # The keys of deleted objects, by the name of the resource. An object that is created and
+        # deleted between two checks is in no cache, but here.
+        self._deleted: dict[str, OrderedDict[str, None]] = {}
+
+    def follow(self, informer: SharedIndexInformer[Any]) -> None:
+        """Takes the changes of this cache as well. A cache that is followed stays followed."""
+        with self._lock:
+            if informer.resource.name in self._deleted:
+                return
+            self._deleted[informer.resource.name] = OrderedDict()
+        handler = _ChangeHandler(self, informer.resource)
+        informer.add_event_handler_with_resync_period(handler, 0, direct=True)
+
+    @contextmanager
+    def waiter(self) -> Iterator[threading.Event]:
+        """Yields an event that is set after each change, until the context ends."""
+        woken = threading.Event()
+        with self._lock:
+            self._waiters.add(woken)
+        try:
+            yield woken
+        finally:
+            with self._lock:
+                self._waiters.discard(woken)
+
+    def wake(self) -> None:
+        """Wakes the syncs that wait."""
+        with self._lock:
+            for woken in self._waiters:
+                woken.set()
+
+    def add_deleted(self, resource: str, key: str) -> None:
+        """Remembers an object that was deleted."""
+        with self._lock:
+            deleted = self._deleted[resource]
+            deleted[key] = None
+            if len(deleted) > REMEMBERED:
+                deleted.popitem(last=False)
+
+    def was_deleted(self, resource: str, key: str) -> bool:
+        """Reports whether the object was in the cache and is gone."""
+        return key in self._deleted[resource]
+
+
+class _ChangeHandler:
+    """The event handler of one cache."""
+
+    def __init__(self, changes: CacheChanges, resource: Resource) -> None:
+        self._changes = changes
+        self._resource = resource
+
+    def on_add(self, obj: KubeObject, is_in_initial_list: bool) -> None:
+        self._changes.wake()
+
+    def on_update(self, old: KubeObject, new: KubeObject) -> None:
+        self._changes.wake()
+
+    def on_delete(self, obj: KubeObject | DeletedFinalStateUnknown[Any]) -> None:
+        # A tombstone has the key as well.
+        self._changes.add_deleted(self._resource.name, obj.key)
+        self._changes.wake()
+
+
 class ExpectedChanges:
     """Waits, with a remote store, until the caches of this process have what earlier syncs wrote.
 
@@ -124,20 +198,18 @@ class ExpectedChanges:
         store: ObjectStore,
         clock: Clock,
         fresh: FreshCaches,
+        *,
+        changes: CacheChanges,
     ) -> None:
         self._fresh = fresh
         self._expectations = expectations
         self._store = store
         self._clock = clock
+        self._changes = changes
         self._caches: dict[str, Indexer[Any]] = {}  # keyed by the name of the resource
-        self._lock = threading.Lock()
-        # The names of deleted objects. An object that is created and deleted between two checks is
-        # in no cache, but here.
-        self._gone: OrderedDict[str, None] = OrderedDict()
-        self._waiters: set[threading.Event] = set()
         for informer in informers:
             self._caches[informer.resource.name] = informer.get_indexer()
-            informer.add_event_handler(_ChangeReporter(informer.resource, self._on_change))
+            changes.follow(informer)
 
     def expectations(self, key: str, fence: Fence) -> SyncExpectations:
         return _Expected(self._expectations, self._caches.keys(), key, fence)
@@ -148,10 +220,7 @@ class ExpectedChanges:
     def wait(self, key: str, timeout: float, stop: threading.Event) -> None:
         pending = self._expectations.pending(key)
         deadline = self._clock.monotonic() + timeout
-        woken = threading.Event()
-        with self._lock:
-            self._waiters.add(woken)
-        try:
+        with self._changes.waiter() as woken:
             while missing := self._list_missing(pending):
                 left = deadline - self._clock.monotonic()
                 if left <= 0 or stop.is_set():
@@ -159,9 +228,6 @@ class ExpectedChanges:
                     return
                 self._clock.wait(woken, left)
                 woken.clear()
-        finally:
-            with self._lock:
-                self._waiters.discard(woken)
 
     def _list_missing(self, pending: Pending) -> list[str]:
         created = [entry for entry in pending.creations if not self._has_appeared(entry)]
@@ -170,7 +236,7 @@ class ExpectedChanges:
     def _has_appeared(self, entry: str) -> bool:
         resource, key = entry.split(" ")
         cached = self._caches[resource].get_by_key(key)
-        return cached is not None or entry in self._gone
+        return cached is not None or self._changes.was_deleted(resource, key)
 
     def _went(self, entry: str) -> bool:
         resource, key, uid = entry.split(" ")
@@ -191,19 +257,6 @@ class ExpectedChanges:
         if not uid:
             return stored is not None
         return stored is None or stored.uid != uid or stored.deleting
-
-    def _on_change(self, deleted: str) -> None:
-        """Wakes the waiting syncs after a change in a cache.
-
-        `deleted` is the resource and key of a deleted object, "" for other changes.
-        """
-        with self._lock:
-            if deleted:
-                self._gone[deleted] = None
-                if len(self._gone) > REMEMBERED:
-                    self._gone.popitem(last=False)
-            for woken in self._waiters:
-                woken.set()
 
 
 class _Expected:
@@ -245,23 +298,3 @@ class _Expected:
             {name for item, name in named if item.op == "create"},
             {f"{name} {item.obj.uid}" for item, name in named if item.op == "delete"},
         )
-
-
-class _ChangeReporter:
-    """An event handler that calls `report` at every change, with the name of a deleted object or
-    "".
-    """
-
-    def __init__(self, resource: Resource, report: Callable[[str], None]) -> None:
-        self._resource = resource
-        self._report = report
-
-    def on_add(self, obj: KubeObject, is_in_initial_list: bool) -> None:
-        self._report("")
-
-    def on_update(self, old: KubeObject, new: KubeObject) -> None:
-        self._report("")
-
-    def on_delete(self, obj: KubeObject | DeletedFinalStateUnknown[Any]) -> None:
-        # A tombstone has the key as well.
-        self._report(f"{self._resource.name} {obj.key}")

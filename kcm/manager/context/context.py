@@ -41,7 +41,7 @@ from kcm.reconcile.caches import Caches, list_declared_models
 from kcm.reconcile.carrying import PlanCarrier
 from kcm.reconcile.cloudprovider.caller import CloudCaller
 from kcm.reconcile.cloudprovider.discovery import ProviderSettings, create_provider
-from kcm.reconcile.consistency import KEPT, Consistency, ExpectedChanges, FreshCaches
+from kcm.reconcile.consistency import KEPT, CacheChanges, Consistency, ExpectedChanges, FreshCaches
 from kcm.reconcile.contract import Controller
 from kcm.reconcile.events import EventRecorder
 from kcm.reconcile.expectations import ControllerExpectations
@@ -109,6 +109,7 @@ class ControllerContext:
     # which writes go through the API server, None if none do
     admission: CachedAdmissionRules | None = None
     lease_duration: float = DURATION  # seconds
+    cache_changes: CacheChanges = field(default_factory=CacheChanges)
     stop: threading.Event = field(default_factory=threading.Event)
     # Set once the informers of all controllers were requested and started. Before that, no
     # controller may start informers of its own. After that, `start_informers` starts those that are
@@ -208,7 +209,9 @@ class ControllerContext:
         expectations = ControllerExpectations(client.io, controller.short_name, KEPT)
         models = list_declared_models(controller, self.store.scheme)
         informers = [self.caches.informer(model) for model in models]
-        return ExpectedChanges(expectations, informers, client.objects, self.clock, fresh)
+        return ExpectedChanges(
+            expectations, informers, client.objects, self.clock, fresh, changes=self.cache_changes
+        )
 
     def _needed(self, controller: Controller) -> Sequence[Resource]:
         """Returns the kinds whose earlier writes a sync must have seen: those of the controller,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
@@ -12,7 +13,7 @@ from kcm.api.core_v1 import Pod
 from kcm.clock import RealClock
 from kcm.informers.factory import SharedInformerFactory
 from kcm.loops import ThreadHost
-from kcm.reconcile.consistency import KEPT, ExpectedChanges, FreshCaches
+from kcm.reconcile.consistency import KEPT, CacheChanges, ExpectedChanges, FreshCaches
 from kcm.reconcile.expectations import ControllerExpectations
 from kcm.redisio import Fence, RedisIO
 from kcm.store import DeleteOptions, Store
@@ -46,7 +47,17 @@ def expected(io: RedisIO, store: Store, factory: SharedInformerFactory) -> Expec
     informer = factory.informer_for(Pod)
     expectations = ControllerExpectations(io, "replicaset", KEPT)
     fresh = FreshCaches(factory.freshness_barrier(), lambda: [PODS])
-    return ExpectedChanges(expectations, [informer], store, RealClock(), fresh)
+    return ExpectedChanges(
+        expectations, [informer], store, RealClock(), fresh, changes=CacheChanges()
+    )
+
+
+class WokenClock(RealClock):
+    """A clock whose waits must end because somebody is woken."""
+
+    def wait(self, event: threading.Event, timeout: float) -> bool:
+        assert event.wait(10), "nobody woke the sync that waits"
+        return True
 
 
 def wait_for_caches(factory: SharedInformerFactory) -> None:
@@ -147,6 +158,30 @@ def test_one_that_came_and_went_was_seen(
     expectations.observe_results(store.write([item]))
     store.delete(PODS, "default/brief")
     expected.wait(KEY, 10, NOBODY)
+
+
+def test_controllers_share_one_handler_of_each_cache(
+    io: RedisIO, store: Store, factory: SharedInformerFactory
+) -> None:
+    informer, changes = factory.informer_for(Pod), CacheChanges()
+    fresh = FreshCaches(factory.freshness_barrier(), lambda: [PODS])
+    before = threading.active_count()
+    controllers = []
+    for name in ("replicaset", "job", "daemonset"):
+        expectations = ControllerExpectations(io, name, KEPT)
+        controllers.append(
+            ExpectedChanges(expectations, [informer], store, WokenClock(), fresh, changes=changes)
+        )
+    assert threading.active_count() == before
+    item = store.build_create(strip_store_fields(pod("a")))
+    for controller in controllers:
+        controller.expectations(KEY, FENCE).expect_writes([item])
+    store.write([item])
+    with ThreadPoolExecutor(len(controllers)) as threads:
+        waits = [threads.submit(each.wait, KEY, 10, NOBODY) for each in controllers]
+        wait_for_caches(factory)
+        for wait in waits:
+            wait.result()
 
 
 def test_nothing_is_announced_without_the_fence(expected: ExpectedChanges, store: Store) -> None:
