@@ -11,6 +11,8 @@ SHARED := -n $(JOBS) $(SPREAD)
 COMPUTING := -n logical $(SPREAD) # a process per processor, for tests that never wait
 PIP_FLAGS := --disable-pip-version-check --progress-bar off -q
 UP_FLAGS ?=
+FAULTS ?= 300
+SEED ?= 1
 BASE ?=
 COMPARE_FLAGS ?=
 E2E_TEST ?=
@@ -74,6 +76,10 @@ scenarios: install ## Run the whole-system scenarios and all other tests that `m
 .PHONY: chaos
 chaos: install ## Break things in a loop against real processes (about a quarter of an hour)
 	$(PYTEST) tests/chaos -m chaos
+
+.PHONY: chaos-hosts
+chaos-hosts: install ## Break three hosts of a network: FAULTS=300 SEED=1 (an hour and more; needs root)
+	$(BIN)/python -m tests.chaos.hosts --faults $(FAULTS) --seed $(SEED)
 
 .PHONY: bench
 bench: install ## Measure, as ratios to raw Redis and Celery of the same run

@@ -2,7 +2,8 @@
 # Starts a sentinel for the master `kcm`, which is at the address KCM_REDIS_MASTER at the first
 # start. What sentinels find out is kept in /data/sentinel.conf; all else is written anew at each
 # start. The users worker and flower may ask for the master, and nothing more; sentinels know each
-# other by the user sentinel.
+# other by the user sentinel. A server that has been silent for KCM_SENTINEL_DOWN_AFTER milliseconds
+# (5000) counts as down.
 set -eu
 umask 077
 : "${KCM_WORKER_PASSWORD:?is not set}" "${KCM_FLOWER_REDIS_PASSWORD:?is not set}" \
@@ -30,7 +31,7 @@ asker='resetkeys allchannels -@all +auth +hello +ping +client|setname +subscribe
     esac
     echo "sentinel auth-user kcm sentinel"
     echo "sentinel auth-pass kcm $KCM_SENTINEL_PASSWORD"
-    echo "sentinel down-after-milliseconds kcm 5000"
+    echo "sentinel down-after-milliseconds kcm ${KCM_SENTINEL_DOWN_AFTER:-5000}"
     echo "sentinel failover-timeout kcm 10000"
     echo "$learnt" | grep -v '^sentinel monitor ' || true
 } > "$config.new"

@@ -16,9 +16,6 @@ from typing import IO
 import psutil
 
 from kcm import errors
-from kcm.api.apps_v1 import ReplicaSet
-from kcm.api.core_v1 import Pod
-from kcm.coordination.workqueue import read_stats
 from kcm.redisio import RedisIO
 from kcm.redisio.embedded import EmbeddedServer
 from kcm.settings import Settings
@@ -26,15 +23,14 @@ from kcm.store import Store
 from kcm.testing.waiting import let_time_pass, until
 from tests.chaos.proxy import HalfOpenProxy
 from tests.chaos.realnode import RealNode
+from tests.chaos.world import World
 from tests.conftest import FAULTS_ALLOWED, server_binary
 
 ROOT = Path(__file__).parents[2]
 RECOVERY = 60.0  # seconds from the end of a fault to an exact world; a few on an idle machine
-PODS = Pod.resource
-SETS = ReplicaSet.resource
 
 
-class Cluster:
+class Cluster(World):
     """Runs a private server, workers with their managers, and beats.
 
     `io` and `store` are the tests' own direct connection.
@@ -50,8 +46,8 @@ class Cluster:
         self.server = EmbeddedServer(self.folder, binary=server_binary(), extra=FAULTS_ALLOWED)
         self.server.start()
         self.proxy = HalfOpenProxy(self.folder / "proxy.sock", self.server.socket_path)
-        self.io = RedisIO(Settings(redis_url=self.server.url))
-        self.store = Store(self.io)
+        io = RedisIO(Settings(redis_url=self.server.url))
+        super().__init__(Store(io), io)
         self.pool = pool
         self.root = ROOT  # the tree that processes are started from
         self.environment: dict[str, str] = {}
@@ -156,32 +152,9 @@ class Cluster:
 
     # --- the world
 
-    def pods_of(self, name: str) -> list[Pod]:
-        """Returns the pods that a ReplicaSet controls and that are not being deleted."""
-        owner = self.store.get(SETS, f"default/{name}")
-        objects = [
-            self.store.get(PODS, key) for _, key in self.store.by_index(f"owner:{owner.uid}", PODS)
-        ]
-        return [pod for pod in objects if isinstance(pod, Pod) and not pod.deleting]
-
     def faults_of_the_world(self) -> list[str]:
         """Returns what is wrong; nothing when every count is exact and nothing is left over."""
-        wrong = []
-        owned: set[str] = set()
-        for owner in self.store.list(SETS).items:
-            assert isinstance(owner, ReplicaSet)
-            pods = self.pods_of(owner.name)
-            owned.update(pod.key for pod in pods)
-            if len(pods) != owner.spec.replicas:
-                wrong.append(f"{owner.name}: {len(pods)} pods of {owner.spec.replicas}")
-            if owner.status.replicas != owner.spec.replicas:
-                wrong.append(f"{owner.name}: status says {owner.status.replicas}")
-        left = [pod.key for pod in self.store.list(PODS).items if pod.key not in owned]
-        wrong += [f"{key} belongs to nobody" for key in left]
-        for stats in read_stats(self.io):
-            if stats.depth or stats.running:
-                wrong.append(f"queue {stats.name}: {stats.depth} waiting, {stats.running} running")
-        return [*wrong, *self.node.faults()]
+        return [*self.list_faults(), *self.node.faults()]
 
     def settle(self, within: float = RECOVERY) -> float:
         """Waits until the world is exact; returns the seconds that took.

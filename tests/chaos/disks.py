@@ -18,7 +18,8 @@ from kcm.api.storage_v1 import VolumeAttachment
 from kcm.apimachinery.meta_v1 import KubeObject
 from kcm.store import DeleteOptions
 from kcm.testing.storage_builders import claim
-from tests.chaos.cluster import PODS, Cluster
+from tests.chaos.cluster import Cluster
+from tests.chaos.world import PODS
 from tests.new_objects import pod, strip_store_fields
 
 CLAIMS = PersistentVolumeClaim.resource

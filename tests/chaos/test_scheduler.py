@@ -17,7 +17,8 @@ from kcm.store.admission import namespaces
 from kcm.store.options import DeleteOptions, Subresource
 from kcm.store.strategies.pod_binding import bind_to_node
 from kcm.testing.waiting import until
-from tests.chaos.cluster import PODS, Cluster
+from tests.chaos.cluster import Cluster
+from tests.chaos.world import PODS
 from tests.new_objects import node, pod
 
 SCHEDULERS = ("default-scheduler", "one", "two", "three")

@@ -15,7 +15,8 @@ import psutil
 import pytest
 
 from tests.chaos import workload
-from tests.chaos.cluster import ROOT, SETS, Cluster
+from tests.chaos.cluster import ROOT, Cluster
+from tests.chaos.world import SETS
 from tests.new_objects import replica_set
 
 # A commit of 0.2.0, from before it is released. KCM_TEST_EARLIER names another: a hash or a tag.

@@ -25,7 +25,8 @@ from kcm.simulation.simulator import Simulator
 from kcm.store import Store
 from kcm.testing import builders
 from kcm.testing.waiting import until
-from tests.chaos.cluster import PODS, Cluster
+from tests.chaos.cluster import Cluster
+from tests.chaos.world import PODS
 from tests.new_objects import strip_store_fields
 
 pytestmark = pytest.mark.scenario

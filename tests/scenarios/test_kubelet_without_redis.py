@@ -17,8 +17,9 @@ from kcm.api.core_v1 import ContainerStatus, Node, Pod
 from kcm.kubelet.environment.store_lookups import TTL
 from kcm.testing import builders
 from kcm.testing.waiting import let_time_pass, until
-from tests.chaos.cluster import PODS, Cluster
+from tests.chaos.cluster import Cluster
 from tests.chaos.realnode import NODE
+from tests.chaos.world import PODS
 from tests.new_objects import strip_store_fields
 
 pytestmark = pytest.mark.scenario

@@ -7,7 +7,7 @@ import pytest
 from kcm.api.core_v1 import Event, ResourceQuota, ResourceQuotaSpec
 from kcm.apimachinery.meta_v1 import ObjectMeta
 from kcm.apimachinery.quantity import Quantity
-from tests.chaos.cluster import PODS, SETS
+from tests.chaos.world import PODS, SETS
 from tests.new_objects import replica_set
 from tests.scenarios.plane import Plane, StartPlane, start_plane
 

@@ -15,7 +15,8 @@ from kcm.api.apps_v1 import ReplicaSet
 from kcm.redisio.embedded import EmbeddedServer
 from kcm.store import Store
 from kcm.testing.waiting import until
-from tests.chaos.cluster import PODS, SETS, Cluster
+from tests.chaos.cluster import Cluster
+from tests.chaos.world import PODS, SETS
 from tests.integration.apiserver.serving import live
 from tests.new_objects import replica_set
 from tests.typed_objects import get_object

@@ -19,7 +19,7 @@ from kcm.api.scheme import BUILT_IN
 from kcm.apimachinery.meta_v1 import ObjectMeta
 from kcm.testing.builders import service
 from kcm.testing.waiting import until
-from tests.chaos.cluster import PODS
+from tests.chaos.world import PODS
 from tests.new_objects import replica_set, strip_store_fields
 from tests.scenarios.plane import Plane, StartPlane, start_plane
 from tests.scenarios.system import System, system

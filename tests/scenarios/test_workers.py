@@ -12,7 +12,8 @@ from kcm.api.scheme import BUILT_IN
 from kcm.coordination.workqueue import read_stats
 from kcm.testing.builders import namespace
 from kcm.testing.waiting import until
-from tests.chaos.cluster import PODS, Cluster
+from tests.chaos.cluster import Cluster
+from tests.chaos.world import PODS
 from tests.new_objects import replica_set, strip_store_fields
 
 pytestmark = pytest.mark.scenario
