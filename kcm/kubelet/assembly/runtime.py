@@ -173,7 +173,7 @@ def build_container_upkeep(
 ) -> list[tuple[str, Run]]:
     """Builds what a runtime leaves to the kubelet to do in the background."""
     services = runtime.services
-    runs: list[tuple[str, Run]] = []
+    runs: list[tuple[str, Run]] = [*services.runs]
     if services.events is not None:
         follow, relist = services.events.run, runtime.pleg.request_relist
         runs.append(("events", lambda stop: follow(stop, relist)))

@@ -40,6 +40,7 @@ class RuntimeServices:
     the threads that wait in the runtime. `is_prepared` says that the kubelet prepares files and
     name resolution of its containers, as CRI has it. `reopen_log` makes it open the log of a
     container anew; None if it rotates logs itself. `events` is None for a runtime without them.
+    `runs` has what else runs in threads of its own, with their names.
     """
 
     runtime: Runtime
@@ -51,6 +52,7 @@ class RuntimeServices:
     is_prepared: bool = False
     reopen_log: Callable[[str], None] | None = None
     events: RuntimeEvents | None = None
+    runs: Sequence[tuple[str, Callable[[threading.Event], None]]] = ()
 
 
 class NewRuntimeServices(Protocol):

@@ -18,6 +18,7 @@ from kcm.kubelet.runtime.cri.events import ContainerEvents
 from kcm.kubelet.runtime.cri.images import CRIImages
 from kcm.kubelet.runtime.cri.pod_cgroups import PodCgroups
 from kcm.kubelet.runtime.cri.runtime import OWNER, CRIRuntime
+from kcm.kubelet.runtime.cri.shims import ShimCollector
 from kcm.kubelet.runtime.services import RuntimeServices
 
 _SCHEME = "unix://"
@@ -48,6 +49,7 @@ def new_cri_services(options: KubeletOptions, clock: Clock) -> RuntimeServices:
         is_prepared=True,
         reopen_log=runtime.reopen_container_log,
         events=ContainerEvents(channel, {OWNER: owner}, clock),
+        runs=[("shims", ShimCollector(channel.endpoint.removeprefix(_SCHEME), clock).run)],
     )
 
 
