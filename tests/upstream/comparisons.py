@@ -19,5 +19,6 @@ COMPARISONS: Mapping[Compare, tuple[str, ...]] = {
     volumes.compare_binder: ("volume binder",),
     extensions.compare_definitions: ("definitions: verdicts", "definitions: fields"),
     extensions.compare_rules: ("rules",),
+    extensions.compare_costs: ("costs",),
 }
 """The functions that compare, and the groups of cases whose differences each returns."""
