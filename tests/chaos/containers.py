@@ -41,6 +41,7 @@ class Outcome:
     kills: Counter[str] = field(default_factory=Counter)
     pods: int = 0
     remade: int = 0  # containers that were made, and never started
+    codes_lost: int = 0  # containers that ended while containerd was away, which lost their codes
     restarted: list[str] = field(default_factory=list)  # did not start exactly once
     doubled: list[str] = field(default_factory=list)  # two processes of one container at once
     failed: list[str] = field(default_factory=list)  # pods that ended in another way than they do
@@ -130,19 +131,23 @@ class ContainerChaos:
         pods = self._list_pods()
         running = Counter(self._list_running())
         for name in names:
-            statuses = pods[name].status.container_statuses or []
-            starts = (self._marks / name).read_text().split().count("main")
+            status = pods[name].status
+            statuses = status.container_statuses or []
+            marks = self._marks / name
+            starts = marks.read_text().split().count("main") if marks.exists() else 0
             restarts = statuses[0].restart_count or 0
             ends = pods[name].spec.restart_policy == "Never"
             if starts != 1:
-                self.outcome.restarted.append(f"{name}: {starts} starts, {restarts} restarts")
+                self.outcome.restarted.append(f"{name}: {starts} starts, {status}")
             # One that was made, and not started, counts as an attempt, as upstream.
             self.outcome.remade += restarts
             if running[name] != (0 if ends else 1):
                 self.outcome.doubled.append(f"{name}: {running[name]} processes")
             state = statuses[0].state
-            code = state.terminated.exit_code if state and state.terminated else None
-            if ends and code != int(name.rpartition("-")[2]) % 2:
+            end = state.terminated if state else None
+            if ends and end and (end.exit_code, end.reason) == (255, "Unknown"):
+                self.outcome.codes_lost += 1
+            elif ends and (not end or end.exit_code != int(name.rpartition("-")[2]) % 2):
                 self.outcome.failed.append(f"{name}: {state}")
         self.outcome.doubled += [f"{name}: deleted, and runs" for name in running.keys() - {*names}]
 
@@ -240,9 +245,10 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--kills", type=int, default=100)
     parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--folder", type=Path, help="where logs are left; it must be short")
     options = parser.parse_args()
     with tempfile.TemporaryDirectory(prefix="kcm-ck-", ignore_cleanup_errors=True) as folder:
-        cluster = new_cluster(Path(folder))
+        cluster = new_cluster(options.folder or Path(folder))
         try:
             cluster.start()
             chaos = ContainerChaos(cluster, options.seed)

@@ -58,7 +58,11 @@ def convert_container(container: Message) -> cri.RuntimeContainer:
 
 
 def convert_status(status: Message, resources: cri.Resources) -> cri.RuntimeContainerStatus:
-    """Returns the status for a ContainerStatus. `resources` are what the container was given."""
+    """Returns the status for a ContainerStatus. `resources` are what the container was given.
+
+    A container whose start was cancelled, because the kubelet was killed meanwhile, has not run: it
+    counts as made, and not as ended. containerd says that it has ended with code 128.
+    """
     image = status.image.user_specified_image or status.image.image
     config = cri.ContainerConfig(
         name=status.metadata.name,
@@ -73,6 +77,8 @@ def convert_status(status: Message, resources: cri.Resources) -> cri.RuntimeCont
         annotations=dict(status.annotations),
     )
     state = _state(status)
+    if _is_start_cancelled(status):
+        state = cri.RuntimeContainerState.CREATED
     exited = state is cri.RuntimeContainerState.EXITED
     return cri.RuntimeContainerStatus(
         id=status.id,
@@ -86,6 +92,16 @@ def convert_status(status: Message, resources: cri.Resources) -> cri.RuntimeCont
         message=status.message,
         log_path=status.log_path,
         image_id=status.image_ref,
+    )
+
+
+def _is_start_cancelled(status: Message) -> bool:
+    message = status.message
+    return (
+        status.reason == "StartError"
+        and not status.started_at
+        and message.startswith("failed to create containerd task: ")
+        and message.endswith(": context canceled")
     )
 
 

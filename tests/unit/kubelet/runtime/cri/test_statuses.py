@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from datetime import UTC, datetime
 
+import pytest
+
 from kcm.kubelet import cri
 from kcm.kubelet.runtime.cri.messages import calls
 from kcm.kubelet.runtime.cri.statuses import convert_container, convert_stats, convert_status
@@ -42,6 +44,31 @@ def test_a_container_that_has_not_ended_has_no_end() -> None:
     assert (running.state, running.finished_at, running.exit_code) == (
         cri.RuntimeContainerState.RUNNING, None, 0,
     )  # fmt: skip
+
+
+CANCELLED = "failed to create containerd task: failed to create shim task: context canceled"
+
+
+@pytest.mark.parametrize(
+    ("message", "fields", "state"),
+    [
+        (CANCELLED, {}, "CREATED"),
+        (CANCELLED, {"started_at": 5}, "EXITED"),
+        (CANCELLED, {"reason": "Error"}, "EXITED"),
+        ("failed to start containerd task: context canceled", {}, "EXITED"),  # it may have run
+        ("failed to create containerd task: OCI runtime create failed: no file", {}, "EXITED"),
+    ],
+)
+def test_a_container_whose_start_was_cancelled_has_not_ended(
+    message: str, fields: dict[str, object], state: str
+) -> None:
+    end: dict[str, object] = {
+        "state": "CONTAINER_EXITED",
+        "exit_code": 128,
+        "reason": "StartError",
+        "message": message,
+    }
+    assert status(**end | fields).state.name == state
 
 
 def test_a_state_that_nobody_knows_is_unknown() -> None:
