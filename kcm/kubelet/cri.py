@@ -51,12 +51,14 @@ class RuntimeStatus:
 
     `limits` names how resource limits are enforced: "cgroup-v2", "cgroup-v1", "rlimits" or "none".
     `network_fault` is the runtime's own word on why pods get no network, "" if they do.
+    `user_namespaces` are the runtime handlers that can give pods users of their own.
     """
 
     ready: bool
     message: str = ""
     limits: str = "rlimits"
     network_fault: str = ""
+    user_namespaces: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True)

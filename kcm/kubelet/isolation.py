@@ -25,13 +25,35 @@ class NamespaceMode(StrEnum):
 
 
 @dataclass(frozen=True)
+class IDMapping:
+    """A range of ids of users or groups, in a container and on the node."""
+
+    host_id: int
+    container_id: int
+    length: int
+
+
+@dataclass(frozen=True)
+class UserNamespace:
+    """The users and groups that a pod has of its own."""
+
+    mode: NamespaceMode = NamespaceMode.POD
+    uids: tuple[IDMapping, ...] = ()
+    gids: tuple[IDMapping, ...] = ()
+
+
+@dataclass(frozen=True)
 class Namespaces:
-    """The namespaces of a container. `target_id` is the container that TARGET means."""
+    """The namespaces of a container. `target_id` is the container that TARGET means.
+
+    `userns_options` is None where users are the node's. It stands in the sandbox's namespaces only.
+    """
 
     network: NamespaceMode = NamespaceMode.POD
     pid: NamespaceMode = NamespaceMode.CONTAINER
     ipc: NamespaceMode = NamespaceMode.POD
     target_id: str = ""
+    userns_options: UserNamespace | None = None
 
 
 @dataclass(frozen=True)

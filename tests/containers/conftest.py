@@ -25,6 +25,7 @@ def start(*flags: str) -> Iterator[Cluster]:
     if missing:
         pytest.skip(missing)
     folder = Path(tempfile.mkdtemp(prefix="kcm-ct-"))  # short: it holds a socket
+    folder.chmod(0o711)  # containers with users of their own pass through it
     if flags:
         flags = (*flags, f"--allowed-host-paths={folder / 'host'}", *_write_plugin(folder))
         (folder / "host").mkdir()

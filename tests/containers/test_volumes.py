@@ -90,6 +90,41 @@ def test_volumes_belong_to_the_group_of_their_pod(node: Cluster) -> None:
     node.delete("group")
 
 
+def test_a_pod_has_users_of_its_own_where_the_runtime_gives_them(node: Cluster) -> None:
+    node.run("create", "secret", "generic", "key", "--from-literal=key=5678")
+    node.create(
+        "own-users",
+        shell(
+            "id -u; tr -s ' ' < /proc/self/uid_map | cut -d' ' -f4; "
+            "stat -Lc %u /disk /memory /key/key; cat /key/key; echo; touch /memory/x /disk/x; "
+            "while ! [ -e /disk/end ]; do sleep 0.1; done",
+            volumeMounts=[mount("disk", "/disk"), mount("memory", "/memory"), mount("key", "/key")],
+        ),
+        hostUsers=False,
+        volumes=[
+            {"name": "disk", "emptyDir": {}},
+            {"name": "memory", "emptyDir": {"medium": "Memory"}},
+            {"name": "key", "secret": {"secretName": "key"}},
+        ],
+        restartPolicy="Never",
+    )
+    says = ("get", "events", "--field-selector=involvedObject.name=own-users", "-o",
+            "jsonpath={.items[*].message}")  # fmt: skip
+    refusal = "can't set `spec.hostUsers: false`, runtime does not support user namespaces"
+    pod = node.wait_for(
+        "own-users",
+        lambda pod: pod["status"]["phase"] != "Pending" or refusal in node.run(*says),
+    )
+    if pod["status"]["phase"] != "Pending":
+        volumes = node.kubelet_root / "pods" / pod["metadata"]["uid"] / "volumes"
+        file = volumes / "kubernetes.io~empty-dir" / "disk" / "x"
+        until(file.exists, "the file of the pod", PATIENCE)
+        assert file.stat().st_uid == 0  # a volume's files belong to whom they would without
+        file.with_name("end").touch()
+        assert output(node, "own-users") == ["0", "65536", "0", "0", "0", "5678"]
+    node.delete("own-users")
+
+
 def test_a_part_of_a_volume_is_bound_as_it_is_at_the_containers_start(node: Cluster) -> None:
     node.run("create", "configmap", "page", "--from-literal=index.html=old")
     node.create(

@@ -12,6 +12,7 @@ from kcm.helpers.backoff import Backoff, BackoffPolicy
 from kcm.kubelet.assembly.records import Dependencies, KubeletRecords, Run, build_locator
 from kcm.kubelet.containers.dns import PodDNS
 from kcm.kubelet.containers.log_rotation import LogLimits, LogRotator
+from kcm.kubelet.containers.user_namespaces import UserNamespaces
 from kcm.kubelet.images.garbage import ImageGarbageCollector
 from kcm.kubelet.images.plugins import CredentialPlugins, load_plugins
 from kcm.kubelet.images.store import ImageUser
@@ -123,7 +124,12 @@ def _build_runtime_manager(
     if services.is_prepared:
         dns = PodDNS(options.dns, records.recorder)
         preparation = ContainerPreparation(
-            records.volumes.folder, dns, records.lookups, cluster_domain=options.dns.domain
+            records.volumes.folder,
+            dns,
+            records.lookups,
+            users=UserNamespaces(options.pods_dir),
+            get_status=services.runtime.status,
+            cluster_domain=options.dns.domain,
         )
     policy = BackoffPolicy(options.crash_loop_initial, options.crash_loop_longest)
     return RuntimeManager(

@@ -23,8 +23,10 @@ from kcm.api.pod_qos import GUARANTEED, qos_class
 from kcm.kubelet import cri
 from kcm.kubelet.containers.dns import PodDNS
 from kcm.kubelet.containers.hosts import build_hosts
+from kcm.kubelet.containers.user_namespaces import UserNamespaces
 from kcm.kubelet.environment.variables import Lookups
 from kcm.kubelet.files.log_tail import FALLBACK, MOST, tail
+from kcm.kubelet.isolation import UserNamespace
 from kcm.kubelet.kuberuntime import labels
 from kcm.kubelet.kuberuntime.configs import build_pod_resources, name_domain, name_host
 
@@ -40,25 +42,32 @@ class ContainerPreparation:
         dns: PodDNS,
         lookups: Lookups,
         *,
+        users: UserNamespaces,
+        get_status: Callable[[], cri.RuntimeStatus],
         cluster_domain: str,
     ) -> None:
-        """`pod_folder` returns the folder of a pod by its uid. `lookups` has RuntimeClasses."""
+        """`pod_folder` returns the folder of a pod by its uid. `lookups` has RuntimeClasses.
+        `get_status` asks the runtime.
+        """
         self._pod_folder = pod_folder
         self._dns = dns
         self._lookups = lookups
+        self._users = users
+        self._get_status = get_status
         self._domain = cluster_domain
 
     def complete_sandbox(self, pod: Pod, config: cri.SandboxConfig) -> cri.SandboxConfig:
         """Returns a sandbox's configuration with its DNS settings, its runtime handler, what its
-        containers may use together, and the control group of its quality-of-service class.
+        containers may use together, their users, and the control group of its quality-of-service
+        class.
 
         Raises ContainerRuntimeError for what this node cannot give.
         """
-        if pod.spec.host_users is False:
-            raise errors.ContainerRuntimeError(
-                "can't set `spec.hostUsers: false`, user namespaces are not supported on this node"
-            )
         handler = self._find_handler(pod.spec.runtime_class_name or "")
+        if pod.spec.host_users is False:
+            users = self._find_users(pod, handler)
+            namespaces = replace(config.isolation.namespaces, userns_options=users)
+            config = replace(config, isolation=replace(config.isolation, namespaces=namespaces))
         qos = qos_class(pod)
         return replace(
             config,
@@ -67,6 +76,16 @@ class ContainerPreparation:
             resources=build_pod_resources(pod),
             cgroup_parent="" if qos == GUARANTEED else qos.lower(),
         )
+
+    def _find_users(self, pod: Pod, handler: str) -> UserNamespace:
+        """Returns the users of a pod. Raises ContainerRuntimeError where it can have none."""
+        folder = self._pod_folder(pod.uid)
+        if not self._users.has(folder) and handler not in self._get_status().user_namespaces:
+            what = f'RuntimeClass handler "{handler}"' if handler else "runtime"
+            raise errors.ContainerRuntimeError(
+                f"can't set `spec.hostUsers: false`, {what} does not support user namespaces"
+            )
+        return self._users.get(folder)
 
     def _find_handler(self, name: str) -> str:
         """Returns the runtime handler of a RuntimeClass, "" for the default one."""

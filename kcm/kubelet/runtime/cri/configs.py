@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from typing import Any
 
 from kcm.errors import ContainerConfigError
 from kcm.kubelet import cri
-from kcm.kubelet.isolation import DNSConfig, SecurityProfile
+from kcm.kubelet.isolation import DNSConfig, SecurityProfile, UserNamespace
 from kcm.kubelet.runtime.cri.messages import Message, new
 
 _PROPAGATIONS = {
@@ -65,9 +65,14 @@ def _dns(config: DNSConfig | None) -> dict[str, Any]:
 
 
 def build_container(
-    config: cri.ContainerConfig, labels: Mapping[str, str], annotations: Mapping[str, str]
+    config: cri.ContainerConfig,
+    labels: Mapping[str, str],
+    annotations: Mapping[str, str],
+    users: UserNamespace | None = None,
 ) -> Message:
     """Returns a ContainerConfig, with these labels and annotations besides those of `config`.
+
+    `users` are those of the sandbox: files on the volumes belong to them as they would on the node.
 
     Raises ContainerConfigError for text that cannot be sent.
     """
@@ -83,7 +88,7 @@ def build_container(
             {"key": _text(name, "env"), "value": value.encode("utf-8", "surrogateescape")}
             for name, value in config.env
         ],
-        mounts=[_mount(mount) for mount in config.mounts],
+        mounts=[_mount(mount, users) for mount in config.mounts],
         labels={**config.labels, **labels},
         annotations={**config.annotations, **annotations},
         log_path=config.log_path,
@@ -92,16 +97,16 @@ def build_container(
         tty=config.tty,
         linux={
             "resources": build_resources(config.resources),
-            "security_context": _security_context(config),
+            "security_context": _security_context(config, users),
         },
     )
 
 
-def _security_context(config: cri.ContainerConfig) -> dict[str, Any]:
+def _security_context(config: cri.ContainerConfig, users: UserNamespace | None) -> dict[str, Any]:
     isolation = config.isolation
     volumes = [isolation.fs_group] if isolation.fs_group is not None else []
     context: dict[str, Any] = {
-        "namespace_options": asdict(isolation.namespaces),
+        "namespace_options": asdict(replace(isolation.namespaces, userns_options=users)),
         "privileged": config.privileged,
         "capabilities": {
             "add_capabilities": [_capability(name) for name in config.add_capabilities],
@@ -134,7 +139,7 @@ def build_resources(resources: cri.Resources) -> dict[str, Any]:
     }
 
 
-def _mount(mount: cri.Mount) -> dict[str, Any]:
+def _mount(mount: cri.Mount, users: UserNamespace | None) -> dict[str, Any]:
     if mount.propagation not in _PROPAGATIONS:
         raise ContainerConfigError(f"unknown mountPropagation {mount.propagation}")
     image = {"image": mount.image, "user_specified_image": mount.image} if mount.image else None
@@ -146,6 +151,8 @@ def _mount(mount: cri.Mount) -> dict[str, Any]:
         "readonly": mount.read_only,
         "recursive_read_only": mount.recursive_read_only,
         "propagation": _PROPAGATIONS[mount.propagation],
+        "uidMappings": [asdict(each) for each in users.uids] if users else [],
+        "gidMappings": [asdict(each) for each in users.gids] if users else [],
     }
 
 

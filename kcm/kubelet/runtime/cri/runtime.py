@@ -76,7 +76,7 @@ class CRIRuntime:
 
     def status(self) -> cri.RuntimeStatus:
         answer = self._channel.call("Status")
-        return statuses.convert_runtime_status(answer.status, self._cgroups.kind)
+        return statuses.convert_runtime_status(answer, self._cgroups.kind)
 
     # --- sandboxes
 
@@ -188,7 +188,8 @@ class CRIRuntime:
             check_image_mounts(self.version())
         log = Path(sandbox.log_directory) / config.log_path
         annotations = {RESOURCES: _RESOURCES.dump_json(config.resources).decode()}
-        message = configs.build_container(config, self._labels, annotations)
+        users = sandbox.isolation.namespaces.userns_options
+        message = configs.build_container(config, self._labels, annotations, users)
         _make_log_folder(log.parent)
         answer = self._channel.call(
             "CreateContainer",

@@ -117,8 +117,9 @@ def convert_stats(stats: Message) -> cri.ContainerStats:
     )
 
 
-def convert_runtime_status(status: Message, limits: str) -> cri.RuntimeStatus:
-    """Returns the status of a runtime, whose faults are in the words of upstream's kubelet."""
+def convert_runtime_status(answer: Message, limits: str) -> cri.RuntimeStatus:
+    """Returns the status for a StatusResponse. Faults are in the words of upstream's kubelet."""
+    status = answer.status
     faults = {
         condition.type: (
             f"{condition.type}=false reason:{condition.reason} message:{condition.message}"
@@ -131,7 +132,10 @@ def convert_runtime_status(status: Message, limits: str) -> cri.RuntimeStatus:
         if type_ not in present:
             faults[type_] = f"{type_} condition is not set"
     fault = faults.get("RuntimeReady", "")
-    return cri.RuntimeStatus(not fault, fault, limits, faults.get("NetworkReady", ""))
+    handlers = {each.name for each in answer.runtime_handlers if each.features.user_namespaces}
+    return cri.RuntimeStatus(
+        not fault, fault, limits, faults.get("NetworkReady", ""), frozenset(handlers)
+    )
 
 
 def _state(message: Message) -> cri.RuntimeContainerState:

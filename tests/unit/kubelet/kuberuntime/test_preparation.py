@@ -15,6 +15,7 @@ from kcm.api.node_v1 import RuntimeClass
 from kcm.kubelet import cri
 from kcm.kubelet.containers import hosts
 from kcm.kubelet.containers.dns import PodDNS
+from kcm.kubelet.containers.user_namespaces import LENGTH, UserNamespaces
 from kcm.kubelet.isolation import ClusterDNS
 from kcm.kubelet.kuberuntime import labels
 from kcm.kubelet.kuberuntime.preparation import ContainerPreparation
@@ -37,12 +38,15 @@ def pod_with(container: dict[str, Any] | None = None, **spec: Any) -> Pod:
     )
 
 
-def prepare(folder: Path) -> ContainerPreparation:
+def prepare(folder: Path, *handlers: str) -> ContainerPreparation:
+    """Returns the preparation on a runtime whose `handlers` give pods users of their own."""
     dns = PodDNS(ClusterDNS(), KubeletEventRecorder(None, "n1"))
     return ContainerPreparation(
         lambda uid: folder / uid,
         dns,
         FakeLookups(runtime_classes=(SANDBOXED,)),
+        users=UserNamespaces(folder),
+        get_status=lambda: cri.RuntimeStatus(ready=True, user_namespaces=frozenset(handlers)),
         cluster_domain="cluster.local",
     )
 
@@ -151,7 +155,11 @@ def test_a_pod_has_the_handler_of_its_class(tmp_path: Path, name: str | None, ha
     ("spec", "words"),
     [
         ({"runtimeClassName": "gone"}, 'RuntimeClass.node.k8s.io "gone" not found'),
-        ({"hostUsers": False}, "user namespaces are not supported"),
+        ({"hostUsers": False}, "runtime does not support user namespaces"),
+        (
+            {"hostUsers": False, "runtimeClassName": "sandboxed"},
+            'RuntimeClass handler "runsc" does',
+        ),
     ],
 )
 def test_what_the_node_cannot_give_is_said(
@@ -159,3 +167,15 @@ def test_what_the_node_cannot_give_is_said(
 ) -> None:
     with pytest.raises(errors.ContainerRuntimeError, match=words):
         prepare(tmp_path).complete_sandbox(pod_with(**spec), cri.SandboxConfig("w", "s", "u1"))
+
+
+def test_a_pod_has_users_of_its_own_where_its_handler_gives_them(tmp_path: Path) -> None:
+    pod, config = pod_with(hostUsers=False), cri.SandboxConfig("web", "shop", "u1")
+    made = prepare(tmp_path, "").complete_sandbox(pod, config)
+    users = made.isolation.namespaces.userns_options
+    assert users is not None
+    assert [each.host_id for each in users.uids] == [LENGTH]
+    # It keeps them, also where the runtime does not say that it can.
+    assert prepare(tmp_path).complete_sandbox(pod, config) == made
+    hosts_users = prepare(tmp_path).complete_sandbox(pod_with(hostUsers=True), config)
+    assert hosts_users.isolation.namespaces.userns_options is None

@@ -12,11 +12,13 @@ from kcm.kubelet import cri
 from kcm.kubelet.isolation import (
     ContainerIsolation,
     DNSConfig,
+    IDMapping,
     NamespaceMode,
     Namespaces,
     SandboxIsolation,
     SecurityProfile,
     SELinuxLabel,
+    UserNamespace,
 )
 from kcm.kubelet.runtime.cri.configs import build_container, build_resources, build_sandbox
 
@@ -47,6 +49,22 @@ def test_a_sandbox_in_the_nodes_network_sets_no_name() -> None:
     message = build_sandbox(replace(POD, host_network=True, isolation=isolation), {})
     assert message.hostname == ""
     assert message.linux.security_context.namespace_options.network == 2
+
+
+def test_containers_have_the_users_of_their_sandbox_and_volumes_belong_to_them() -> None:
+    mapping = (IDMapping(host_id=65536, container_id=0, length=65536),)
+    users = UserNamespace(uids=mapping, gids=mapping)
+    isolation = SandboxIsolation(namespaces=Namespaces(userns_options=users))
+    sandbox = build_sandbox(replace(POD, isolation=isolation), {})
+    mounts = [cri.Mount("/a", "/b")]
+    made = build_container(replace(CONTAINER, mounts=mounts), {}, {}, users)
+    for context in (sandbox.linux.security_context, made.linux.security_context):
+        options = context.namespace_options.userns_options
+        assert (options.mode, options.uids[0].host_id, options.gids[0].length) == (0, 65536, 65536)
+    assert (made.mounts[0].uidMappings[0].host_id, len(made.mounts[0].gidMappings)) == (65536, 1)
+    plain = container(mounts=mounts)
+    assert not plain.linux.security_context.namespace_options.HasField("userns_options")
+    assert not plain.mounts[0].uidMappings
 
 
 def test_root_is_a_user_and_none_is_not() -> None:

@@ -345,6 +345,18 @@ def test_a_runtime_says_why_it_is_not_ready(
     assert status.ready is ready
     assert words in status.message + status.network_fault
     assert status.limits == "cgroup-v2"
+    assert status.user_namespaces == frozenset()
+
+
+def test_a_runtime_says_which_handlers_give_pods_users_of_their_own(tmp_path: Path) -> None:
+    handlers = [
+        {"name": "", "features": {"user_namespaces": True}},
+        {"name": "runsc", "features": {"recursive_read_only_mounts": True}},
+        {"name": "runc", "features": {"user_namespaces": True}},
+        {"name": "old"},
+    ]
+    with serve(tmp_path, {"Status": give(runtime_handlers=handlers)}) as channel:
+        assert runtime_at(channel).status().user_namespaces == {"", "runc"}
 
 
 @pytest.mark.parametrize(
