@@ -12,6 +12,7 @@ yet, and that are not changed from then on.
 from __future__ import annotations
 
 from collections.abc import Hashable
+from sys import getrefcount
 from typing import Any, TypeVar
 
 from kcm.api.core_v1 import Pod, PodSpec
@@ -20,14 +21,17 @@ from kcm.apimachinery.meta_v1 import KubeObject, OwnerReference
 
 T = TypeVar("T", bound=KubeObject)
 
-_MOST = 10_000  # the most parts that are remembered; then all are forgotten
+_LEAST = 500  # parts that are remembered in any case
+_HELD_HERE = 2  # references to a part that no object has: the dictionary's, and the question's
 
 
 class Sharing:
     """The parts that one cache has seen. Not thread-safe."""
 
     def __init__(self) -> None:
-        self._known: dict[Hashable, Any] = {}
+        self._parts: dict[Hashable, Any] = {}
+        self._specs: dict[Hashable, dict[str, Any]] = {}  # of a pod of each owner
+        self._limit = _LEAST  # parts, before it looks which of them are still used
 
     def share(self, obj: T) -> T:
         """Returns the object, compact, with parts replaced by equal ones that were seen before.
@@ -37,19 +41,30 @@ class Sharing:
         metadata = obj.metadata.__dict__
         labels, owners = metadata["labels"], metadata["owner_references"]
         if labels:
-            metadata["labels"] = self._share(tuple(labels.items()), labels)
+            metadata["labels"] = self._parts.setdefault(tuple(labels.items()), labels)
         if owners:
-            metadata["owner_references"] = self._share(
-                tuple([_identity(owner) for owner in owners]), owners
-            )
+            identities = tuple([_identity(owner) for owner in owners])
+            metadata["owner_references"] = self._parts.setdefault(identities, owners)
         if isinstance(obj, Pod):
             self._share_template(obj)
+        if len(self._parts) + len(self._specs) > self._limit:
+            self._forget_unused()
         return compact(obj)
 
-    def _share(self, key: Hashable, part: Any) -> Any:
-        if len(self._known) >= _MOST:
-            self._known.clear()
-        return self._known.setdefault(key, part)
+    def _forget_unused(self) -> None:
+        """Forgets the parts that no object has any more.
+
+        It looks again when there are twice as many as are left, so the cost for a part is constant.
+        """
+        parts, specs = self._parts, self._specs
+        for key in [key for key in parts if getrefcount(parts[key]) == _HELD_HERE]:
+            del parts[key]
+        # Other pods of the owner have the containers, even if this one is gone.
+        unused = [key for key in specs if getrefcount(specs[key]["containers"]) == _HELD_HERE]
+        for key in unused:
+            if getrefcount(specs[key]) == _HELD_HERE:
+                del specs[key]
+        self._limit = max(_LEAST, 2 * (len(parts) + len(specs)))
 
     def _share_template(self, pod: Pod) -> None:
         """Replaces parts of the spec by equal ones of the pod of the same owner that was seen
@@ -60,14 +75,14 @@ class Sharing:
         if not maker:
             return
         key, spec = (maker, pod.namespace), pod.spec.__dict__
-        earlier = self._share(key, spec)
+        earlier = self._specs.setdefault(key, spec)
         if earlier is spec:
             return
         for name in structs_of(PodSpec):
             if spec[name] is not None and spec[name] == earlier[name]:
                 spec[name] = earlier[name]
         if spec["containers"] is not earlier["containers"]:
-            self._known[key] = spec  # the template changed
+            self._specs[key] = spec  # the template changed
 
 
 def _identity(owner: OwnerReference) -> Hashable:

@@ -18,8 +18,10 @@ from kcm.controllers.scheduler.nodeinfo import NodeInfo, PodInfo
 from kcm.helpers.pods import is_terminal
 from kcm.helpers.volumes.binding import ClaimState
 
-MAX_LOG = 100_000  # changes that are kept for templates; older templates start again
-MAX_CLUSTER_EVENTS = 10_000  # events that are kept; pods with older attempts are all woken
+# Changes that are kept for templates, and cluster events for pods that wait: so many, or twice as
+# many as there are pods and nodes. Then older templates start again, and pods with older attempts
+# are all woken, which costs no more than what has happened since.
+LEAST_KEPT = 1_000
 _NO_LABELS: Mapping[str, str] = {}
 
 
@@ -141,11 +143,12 @@ class Snapshot:
             self.claim_changes = {k: m for k, m in self.claim_changes.items() if k in present}
 
     def _trim(self, first: bool) -> None:
-        if len(self.log) > MAX_LOG:
+        most = max(LEAST_KEPT, 2 * (len(self.pods) + len(self.nodes)))
+        if len(self.log) > most:
             self.log_start += len(self.log)
             self.log.clear()
             self.layout += 1
-        if len(self.cluster_events) > MAX_CLUSTER_EVENTS and not first:
+        if len(self.cluster_events) > most and not first:
             self.known_since = self.cluster_events[-1].position
             self.cluster_events.clear()
 

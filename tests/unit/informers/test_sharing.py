@@ -5,7 +5,7 @@ from __future__ import annotations
 from kcm.api import codec
 from kcm.api.core_v1 import Pod
 from kcm.api.scheme import BUILT_IN
-from kcm.informers.sharing import Sharing
+from kcm.informers.sharing import _LEAST, Sharing
 from kcm.testing.builders import pod, replica_set
 
 
@@ -75,3 +75,25 @@ def test_an_owner_reference_with_unknown_fields_keeps_them() -> None:
 def test_objects_without_labels_and_owners_pass() -> None:
     obj = pod("bare", labels=None)
     assert Sharing().share(obj) is obj
+
+
+def test_parts_are_forgotten_when_no_object_has_them() -> None:
+    sharing = Sharing()
+    for number in range(3 * _LEAST):
+        labels, metadata = {"app": f"{number}"}, {"generate_name": f"{number}-"}
+        sharing.share(pod("p", labels=labels, metadata=metadata))
+    assert len(sharing._parts) + len(sharing._specs) <= _LEAST
+
+
+def test_parts_that_objects_have_are_shared_however_many_others_come() -> None:
+    sharing = Sharing()
+    first, second = (sharing.share(codec.decode(raw, BUILT_IN)) for raw in copies())
+    del first  # of whose template the second has the parts
+    for number in range(3 * _LEAST):
+        sharing.share(pod("other", labels={"app": f"{number}"}))
+    third = sharing.share(codec.decode(copies()[0], BUILT_IN))
+    assert isinstance(second, Pod)
+    assert isinstance(third, Pod)
+    assert third.metadata.labels is second.metadata.labels
+    assert third.metadata.owner_references is second.metadata.owner_references
+    assert third.spec.containers is second.spec.containers
