@@ -29,9 +29,8 @@ _USE = re.compile(r"^--! use (\S+)$", re.MULTILINE)
 
 _CLOSING = """
 if not is_epoch(ARGV[2]) then return '["EPOCH"]' end
-for _, counter in ipairs({P .. ':rv', P .. ':token'}) do
-  if not tonumber(redis.pcall('GET', counter)) then return '["EPOCH"]' end
-end
+local counters = redis.call('MGET', P .. ':rv', P .. ':token')
+if not (tonumber(counters[1]) and tonumber(counters[2])) then return '["EPOCH"]' end
 if CALL ~= '' then
   local prior = redis.call('GET', P .. ':call:' .. CALL)
   if prior then return prior end

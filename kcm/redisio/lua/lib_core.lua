@@ -6,8 +6,10 @@ local function arg(i) return ARGV[4 + i] end
 local ARGC = #ARGV - 4
 
 -- The epoch, the milliseconds by which the wall clock was set back so far, the time that a test
--- has set, and the server's replication id when the epoch began.
-local META = redis.pcall('HMGET', P .. ':meta', 'epoch', 'set_back', 'time', 'replid')
+-- has set, the server's replication id and the last token when the epoch began. No script of the
+-- library changes the last two.
+local META = redis.pcall('HMGET', P .. ':meta', 'epoch', 'set_back', 'time', 'replid',
+  'epoch_token')
 local function whole(text)
   return text and #text <= 15 and string.match(text, '^%d+$') and tonumber(text) or 0
 end
@@ -44,8 +46,7 @@ end
 local function fence_holds(key, field, token)
   if key == '' then return true end
   if redis.call('HGET', key, field) ~= token then return false end
-  local oldest = redis.call('HGET', P .. ':meta', 'epoch_token')
-  return tonumber(token) > tonumber(oldest or '0')
+  return tonumber(token) > tonumber(META[5] or '0')
 end
 
 -- Records that a kind's watch log no longer reaches back to `rv`. The field '*' changes with
