@@ -75,6 +75,10 @@ class TickRunner:
         self._context = context
         self._client = context.clients.client(context.member.kind)
         self._loops = {loop.name: loop for loop in self._all()}
+        skipped = context.selection.skipped or {}
+        self._skipped = {
+            kind.short_name for kind in context.options.types() if kind.name in skipped
+        }
 
     def _all(self) -> Iterator[Loop]:
         for controller in self._context.controllers:
@@ -125,10 +129,13 @@ class TickRunner:
         """Runs one pass that was due at `due` (Unix seconds), and the loops that it wakes.
 
         Returns None if the pass was not run, because it is running elsewhere or ran a short time
-        ago. Raises LookupError for an unknown loop, and what the pass raises.
+        ago, or because its controller was left out at the start: beat does not know what the store
+        serves. Raises LookupError for an unknown loop, and what the pass raises.
         """
         loop = self._loops.get(name)
         if loop is None:
+            if name.partition(".")[0] in self._skipped:
+                return None
             raise LookupError(f"no enabled controller has a periodic loop {name!r}")
         with self._hold_lease(loop) as fence:
             passed = self._run_pass(loop, due, fence) if fence is not None else None

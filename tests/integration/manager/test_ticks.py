@@ -58,6 +58,12 @@ def test_a_loop_that_nobody_has_is_an_error(ticks: TickRunner) -> None:
         ticks.run("nobody", 1.0)
 
 
+def test_a_loop_of_a_controller_that_was_left_out_is_not_run(context: ControllerContext) -> None:
+    skipped = {"pod-garbage-collector-controller": "the store does not serve pods"}
+    context.selection = replace(context.selection, skipped=skipped)
+    assert TickRunner(context).run("podgc", 1.0) is None
+
+
 def test_housekeeping_expires_old_events_and_trims(
     ticks: TickRunner, context: ControllerContext
 ) -> None:
