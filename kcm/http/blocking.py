@@ -1,7 +1,8 @@
 """Sends HTTP requests from threads, with httpx.
 
-The clients are httpx's own. They are opened here, so that they have the limits and the trust of
-every other request, and what they raise is told here in the words of `faults`.
+The clients are httpx's own, over the transport of `blocking_transport`. They are opened here, so
+that they have the limits and the trust of every other request, and what they raise is told here in
+the words of `faults`.
 """
 
 from __future__ import annotations
@@ -9,12 +10,15 @@ from __future__ import annotations
 import ssl
 from collections.abc import Sequence
 from dataclasses import dataclass
+from urllib.request import getproxies
 
 import httpx
 
+from kcm.http.blocking_transport import BlockingTransport
 from kcm.http.faults import CallFailed, connection_fault
 from kcm.http.limits import CONNECT_TIMEOUT, IDLE_TIMEOUT, MOST_IDLE
 
+_PROXIES = frozenset({"http", "https", "all"})  # of the environment, by what they are for
 _CLOSED = {
     "Server disconnected without sending a response.": "EOF",
     "peer closed connection without sending complete message body": "unexpected EOF",
@@ -39,18 +43,29 @@ class ClientOptions:
 
 def open_client(options: ClientOptions) -> httpx.Client:
     """Returns a client. Threads may share it."""
+    trust = options.trust or _trust_anybody()
+    proxied = options.proxies and not _PROXIES.isdisjoint(getproxies())
     return httpx.Client(
         base_url=options.base_url,
         headers=list(options.headers),
-        verify=options.trust or False,
+        verify=trust,
         timeout=limit(options.timeout),
         trust_env=options.proxies,
+        # httpx's own transport speaks to proxies.
+        transport=None if proxied else BlockingTransport(trust, options.most_idle),
         limits=httpx.Limits(
             max_connections=None,
             max_keepalive_connections=options.most_idle,
             keepalive_expiry=IDLE_TIMEOUT,
         ),
     )
+
+
+def _trust_anybody() -> ssl.SSLContext:
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    context.check_hostname = False
+    context.verify_mode = ssl.CERT_NONE
+    return context
 
 
 def limit(seconds: float, read: float | None = None) -> httpx.Timeout:

@@ -12,8 +12,7 @@ from urllib.parse import SplitResult
 from kcm.http.faults import connection_fault
 from kcm.http.limits import CONNECT_TIMEOUT, IDLE_TIMEOUT, MOST_IDLE
 from kcm.http.reachable import resolve
-
-MOST_HEAD = 64 * 1024  # bytes of a response's head
+from kcm.http.responses import MOST_HEAD
 
 
 @dataclass(frozen=True)

@@ -15,23 +15,25 @@ A `Pool` keeps connections. A request without one has a connection of its own.
 from __future__ import annotations
 
 import asyncio
-from collections import deque
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, replace
 from urllib.parse import SplitResult, urlsplit
 
-import httptools
-
-from kcm.http.connections import MOST_HEAD, Connection, Pool, Server, connect
+from kcm.http.connections import Connection, Pool, Server, connect
 from kcm.http.faults import CallFailed, connection_fault
 from kcm.http.limits import HEAD_TIMEOUT, STALL_TIMEOUT
+from kcm.http.responses import (
+    END_OF_HEAD,
+    MOST_FIELDS,
+    MOST_HEAD,
+    SWITCHING,
+    ResponseParser,
+    is_informational,
+    read_status,
+)
 
 _CHUNK = 64 * 1024  # bytes
-_MOST_FIELDS = 500  # headers of a response
-_INFORMATIONAL = range(102, 200)
-_CONTINUE, _SWITCHING = 100, 101
-_END = b"\r\n\r\n"
 
 Fields = Sequence[tuple[bytes, bytes]]
 Body = bytes | AsyncIterator[bytes]
@@ -173,41 +175,45 @@ async def _begin(server: Server, call: Call, pool: Pool | None) -> _Exchange:
 
 
 class _Exchange:
-    """One request and its response. The parser calls the methods `on_*`."""
+    """One request and its response."""
 
     def __init__(self, connection: Connection, call: Call, server: Server) -> None:
         self.connection = connection
-        self.status = 0
-        self.fields: list[tuple[bytes, bytes]] = []
         self.head = b""
         self.is_silent = True  # whether no byte of a response has come
         self._call = call
         self._server = server
-        self._parser = httptools.HttpResponseParser(self)
-        self._bodiless = call.method == "HEAD"  # whatever the headers say
-        self._pieces: deque[bytes] = deque()
-        self._complete = False
-        self._surplus = False  # whether something follows the response
-        self._sized = False
-        self._lasts = False  # whether the server keeps the connection
+        self._response = ResponseParser(call.method)
+        self._status = 0
         self._sending: asyncio.Task[None] | None = None
         self._sent = True
 
     @property
     def is_reusable(self) -> bool:
         """Whether the connection may be used again."""
+        response = self._response
         return (
-            self._complete
+            response.is_complete
             and self._sent
-            and not self._surplus
+            and not response.has_surplus
             and self.connection.is_quiet
-            and self._lasts
+            and response.lasts
         )
 
     @property
     def is_upgraded(self) -> bool:
         """Whether the server has upgraded the connection."""
-        return self.status == _SWITCHING
+        return self._status == SWITCHING
+
+    @property
+    def status(self) -> int:
+        """The status code of the response."""
+        return self._response.status
+
+    @property
+    def fields(self) -> Fields:
+        """The headers of the response."""
+        return self._response.fields
 
     async def begin(self) -> None:
         """Sends the request and reads the head of the response. Raises CallFailed."""
@@ -231,7 +237,7 @@ class _Exchange:
             why = f"net/http: server response headers exceeded {MOST_HEAD} bytes; aborted"
             raise CallFailed(why) from None
         if not self.is_upgraded:
-            self._feed(self.head)
+            self._response.feed(self.head)
         elif not self._call.upgrades:
             raise CallFailed("unexpected upgrade")
 
@@ -243,38 +249,30 @@ class _Exchange:
 
     async def _read_head(self) -> bytes:
         """Returns the head of the response proper. What is only informational is passed over."""
-        for _ in range(_MOST_FIELDS):
-            head = await self.connection.reader.readuntil(_END)
+        for _ in range(MOST_FIELDS):
+            head = await self.connection.reader.readuntil(END_OF_HEAD)
             self.connection.reader.left -= len(head)
             self.is_silent = False
-            code = head[9:12]
-            self.status = int(code) if code.isdigit() else 0
-            if self.status != _CONTINUE and self.status not in _INFORMATIONAL:
+            self._status = read_status(head)
+            if not is_informational(self._status):
                 return head
         raise CallFailed("net/http: too many 1xx informational responses")
 
-    def _feed(self, data: bytes) -> None:
-        try:
-            self._parser.feed_data(data)
-        except httptools.HttpParserError as error:
-            if not self._complete:
-                raise CallFailed(f"malformed HTTP response: {error}") from None
-            self._surplus = True
-
     async def pieces(self) -> AsyncIterator[bytes]:
         """Yields the body in pieces. Raises CallFailed."""
+        response = self._response
         while True:
-            while self._pieces:
-                yield self._pieces.popleft()
-            if self._complete or self._bodiless:
+            while response.pieces:
+                yield response.pieces.popleft()
+            if response.is_read:
                 return
             data = await self.connection.reader.read(_CHUNK)
             if not data:
-                if self._sized or self.connection.reader.failure is not None:
+                if response.is_sized or self.connection.reader.failure is not None:
                     raise self._describe_end("unexpected EOF")
                 return
             self.connection.reader.left -= len(data)
-            self._feed(data)
+            response.feed(data)
 
     def _describe_end(self, why: str) -> CallFailed:
         failure = self.connection.reader.failure
@@ -317,30 +315,6 @@ class _Exchange:
             sending.cancel()
             with suppress(asyncio.CancelledError):
                 await sending
-
-    # --- called by the parser
-
-    def on_message_begin(self) -> None:
-        self._surplus = self._complete
-
-    def on_header(self, name: bytes, value: bytes) -> None:
-        if len(self.fields) >= _MOST_FIELDS or self._complete:
-            return
-        name = name.lower()
-        if name in {b"content-length", b"transfer-encoding"}:
-            self._sized = True
-        self.fields.append((name, value))
-
-    def on_headers_complete(self) -> None:
-        self.status = self._parser.get_status_code()
-
-    def on_body(self, body: bytes) -> None:
-        if not self._surplus:
-            self._pieces.append(body)
-
-    def on_message_complete(self) -> None:
-        self._complete = True
-        self._lasts = self._parser.should_keep_alive()  # forgotten with the next message
 
 
 def _build_head(call: Call, server: Server) -> bytes:

@@ -75,8 +75,18 @@ class ResponseLines:
             if hasattr(socket, name):  # not every system has all of them
                 self._socket.setsockopt(socket.IPPROTO_TCP, getattr(socket, name), value)
 
-    def __iter__(self) -> Iterator[str]:
-        return self._response.iter_lines()
+    def __iter__(self) -> Iterator[bytes]:
+        """Yields the lines that are not empty. Raises StoreUnavailable if the last one is cut."""
+        begun: list[bytes] = []
+        for piece in self._response.iter_bytes():
+            if b"\n" not in piece:
+                begun.append(piece)
+                continue
+            *lines, rest = b"".join((*begun, piece)).split(b"\n")
+            begun = [rest]
+            yield from filter(None, lines)
+        if any(begun):
+            raise errors.StoreUnavailable("the response ended within a line")
 
     def cut(self) -> None:
         """Ends the stream from another thread; the thread that reads it closes it.

@@ -218,7 +218,7 @@ class _RemoteWatch:
                 self._changed.notify_all()
 
 
-def _events(lines: Iterator[str]) -> Iterator[dict[str, Any]]:
+def _events(lines: Iterator[bytes]) -> Iterator[dict[str, Any]]:
     for line in lines:
         try:
             event = from_json(line)

@@ -1,12 +1,16 @@
 from __future__ import annotations
 
 import json
+import socket
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 
+import httpx
 import pytest
 
 from kcm import errors
 from kcm.api.scheme import BUILT_IN
-from kcm.store.remote.rest import ServerBusy, error_of, path_of
+from kcm.store.remote.rest import ResponseLines, ServerBusy, error_of, path_of
 
 
 @pytest.mark.parametrize(
@@ -72,3 +76,47 @@ def test_paths_are_those_of_the_api() -> None:
     assert path_of(pods) == "/api/v1/pods"
     assert path_of(nodes, "", "n") == "/api/v1/nodes/n"
     assert path_of(sets, "a", "b", "status") == "/apis/apps/v1/namespaces/a/replicasets/b/status"
+
+
+class Connected:
+    """The network stream of a response: a socket."""
+
+    def __init__(self, channel: socket.socket) -> None:
+        self._channel = channel
+
+    def get_extra_info(self, info: str) -> socket.socket:
+        return self._channel
+
+
+class Pieces(httpx.SyncByteStream):
+    """A body that comes in these pieces."""
+
+    def __init__(self, pieces: Sequence[bytes]) -> None:
+        self._pieces = pieces
+
+    def __iter__(self) -> Iterator[bytes]:
+        return iter(self._pieces)
+
+
+@contextmanager
+def response_of(*pieces: bytes) -> Iterator[ResponseLines]:
+    with socket.socket() as channel:
+        extensions = {"network_stream": Connected(channel)}
+        yield ResponseLines(httpx.Response(200, stream=Pieces(pieces), extensions=extensions))
+
+
+@pytest.mark.parametrize(
+    "pieces",
+    [(b"a\nbc\n",), (b"a", b"\nb", b"c", b"\n"), (b"a\n\nb", b"c\n"), (b"", b"a\nbc", b"\n")],
+)
+def test_lines_are_whole_however_they_come(pieces: Sequence[bytes]) -> None:
+    with response_of(*pieces) as lines:
+        assert list(lines) == [b"a", b"bc"]
+
+
+def test_a_line_that_is_cut_is_no_line() -> None:
+    with response_of(b"a\nb") as lines:
+        read = iter(lines)
+        assert next(read) == b"a"
+        with pytest.raises(errors.StoreUnavailable, match="within a line"):
+            next(read)

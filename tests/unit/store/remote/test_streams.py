@@ -44,7 +44,7 @@ def test_a_watch_that_is_told_that_its_position_lies_ahead_lists_again() -> None
 
 
 def test_an_error_without_metadata_is_an_error_like_others() -> None:
-    line = '{"type": "ERROR", "object": {"kind": "Status", "code": 410, "reason": "Expired"}}'
+    line = b'{"type": "ERROR", "object": {"kind": "Status", "code": 410, "reason": "Expired"}}'
     (error,) = _events(iter([line]))
     with pytest.raises(errors.Gone):
         new_watch(1)._take({**error, "object": {**error["object"], "message": "too old"}})
