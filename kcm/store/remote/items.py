@@ -117,7 +117,11 @@ def decode_object(data: bytes | dict[str, Any], resource: Resource[Kind]) -> Kin
 
 
 def decode_items(page: Mapping[str, Any], resource: Resource[Kind]) -> Iterator[Kind]:
-    """Yields the objects of a page of a list, whose items need not say their kind."""
+    """Yields the objects of a page of a list, whose items need not say their kind.
+
+    They are without managed fields, as in watches (`streams`).
+    """
     whole = {"apiVersion": resource.api_version, "kind": resource.kind}
     for item in page["items"] or ():
+        (item.get("metadata") or {}).pop("managedFields", None)
         yield decode_object(item | whole, resource)

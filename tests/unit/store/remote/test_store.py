@@ -28,6 +28,15 @@ def test_a_conflict_fails_the_guard_for_which_the_pinned_version_stands(guard: G
     store.close()
 
 
+def test_lists_leave_managed_fields_out() -> None:
+    meta = {"name": "c", "namespace": "n", "managedFields": [{"manager": "kubectl"}]}
+    page = {"metadata": {"resourceVersion": "7"}, "items": [{"metadata": meta}]}
+    store = RemoteStore(Answers({"GET /api/v1/configmaps": page}), WorkState())
+    (listed,) = store.list_all(ConfigMap.resource).objects
+    assert (listed.key, listed.metadata.managed_fields) == ("n/c", None)
+    store.close()
+
+
 def test_a_collection_takes_its_dependents_along() -> None:
     item = {"metadata": {"name": "c", "namespace": "n"}}
     client = Answers({f"DELETE {MAPS}": {}, f"GET {MAPS}": {"items": [item]}})

@@ -62,3 +62,12 @@ def test_fields_that_kcm_does_not_know_are_kept_in_whatever_order_they_come() ->
     (entry,) = watch.take()
     assert (entry.key, watch.position) == ("n/a", 7)
     assert codec.to_dict(codec.decode_stored(entry.raw, ConfigMap.resource)) == sent
+
+
+def test_managed_fields_are_left_out() -> None:
+    watch = new_watch(0)
+    meta = {"name": "a", "resourceVersion": "7", "managedFields": [{"manager": "kubectl"}]}
+    watch._take({"type": "ADDED", "object": {"metadata": meta, "data": {"a": "b"}}})
+    (entry,) = watch.take()
+    cached = codec.decode_stored(entry.raw, ConfigMap.resource)
+    assert (cached.metadata.managed_fields, cached.data) == (None, {"a": "b"})
