@@ -43,21 +43,22 @@ class _Round:
 
 
 class _Seen:
-    """The replicas that were in step within the last seconds, in one term."""
+    """The replicas that each server had in step within the last seconds, by its term.
+
+    While a failover goes on, a process may be led to the new master and once more to the former
+    one, which has lost the promoted replica meanwhile.
+    """
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
-        self._term = ""
-        self._counts: dict[int, float] = {}  # when each number of replicas was last seen
+        self._times: dict[tuple[str, int], float] = {}  # when a term had so many
 
     def most(self, term: str, count: int) -> int:
         """Returns the largest number within the last seconds, with the one that is seen now."""
         now = self._clock.monotonic()
-        if term != self._term:
-            self._term, self._counts = term, {}
-        self._counts[count] = now
-        self._counts = {n: at for n, at in self._counts.items() if now - at < MISSED_FOR}
-        return max(self._counts)
+        self._times[term, count] = now
+        self._times = {key: at for key, at in self._times.items() if now - at < MISSED_FOR}
+        return max(number for seen, number in self._times if seen == term)
 
 
 class ReplicationWait:

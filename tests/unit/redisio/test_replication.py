@@ -96,6 +96,18 @@ def test_another_master_has_replicas_of_its_own() -> None:
     assert master.waited == [2, 1]
 
 
+def test_who_comes_back_to_a_former_master_misses_the_replica_that_was_promoted() -> None:
+    master = Master("online", "online")
+    wait = waiting(master)
+    wait.confirm("t1")
+    master.states, master.term = [], "t2"  # the promoted one, which has no replica yet
+    with pytest.raises(errors.NotReplicated):
+        wait.confirm("t1")
+    master.states, master.term = ["online"], "t1"
+    with pytest.raises(errors.NotReplicated, match="1 of 2 replicas"):
+        wait.confirm("t1")
+
+
 @pytest.mark.parametrize(("term", "role"), [("t2", "master"), ("t1", "slave")])
 def test_a_write_is_not_confirmed_by_another_term(term: str, role: str) -> None:
     master = Master("online")
