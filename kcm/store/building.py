@@ -24,6 +24,7 @@ from kcm.store.admission.service_addresses import ServiceAddresses
 from kcm.store.managed_fields import managers
 from kcm.store.managed_fields.managers import FieldManager
 from kcm.store.options import AS_GIVEN, DeleteOptions, Subresource
+from kcm.store.strategies.kinds import strategy_of
 from kcm.store.writes import deletion
 from kcm.store.writes.guards import Guard, definition_guards
 from kcm.store.writes.items import Pattern, WriteItem
@@ -65,7 +66,8 @@ class ItemBuilder:
         ResourceVersionSet, and what plugins raise.
         """
         resource = obj.resource
-        if like is not None and not obj.name and not obj.uid:
+        is_copy = like is not None and not obj.name and not obj.uid
+        if like is not None and is_copy and strategy_of(resource).is_copyable:
             copied = cast(Kind, rules.prepare_copy(like.item.obj, rng=self._rng))
             return WriteItem("create", resource, copied, guards=guards, pattern=like)
         now, rng = self._clock.now(), self._rng

@@ -11,6 +11,7 @@ COMPARISONS: Mapping[Compare, tuple[str, ...]] = {
     objects.compare_verdicts: ("validation: verdicts", "validation: fields"),
     objects.compare_defaults: ("defaults",),
     objects.compare_stored: ("stored",),
+    nodes.compare_authorizer: ("authorizer",),
     nodes.compare_node_authorizer: ("node authorizer: decisions", "node authorizer: reasons"),
     nodes.compare_node_restriction: ("node restriction: decisions", "node restriction: words"),
     values.compare_strategic_merge: ("strategic merge",),
@@ -20,5 +21,7 @@ COMPARISONS: Mapping[Compare, tuple[str, ...]] = {
     extensions.compare_definitions: ("definitions: verdicts", "definitions: fields"),
     extensions.compare_rules: ("rules",),
     extensions.compare_costs: ("costs",),
+    extensions.compare_pruning: ("pruning",),
+    extensions.compare_defaulting: ("defaulting",),
 }
 """The functions that compare, and the groups of cases whose differences each returns."""

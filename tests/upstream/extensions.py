@@ -6,8 +6,9 @@ import json
 import re
 from typing import Any
 
-from tests.upstream import adapter, cases
+from tests.upstream import cases
 from tests.upstream.accepted import Differences
+from tests.upstream.adapter import custom
 
 _PER_VERSION = "subresources|selectableFields|additionalPrinterColumns"
 _ENOUGH = 1_000_000  # steps: below, a case is about the budget, which kcm counts in seconds
@@ -24,7 +25,7 @@ def compare_definitions() -> Differences:
         new, old = case["new"], case["old"]
         if not new or _preserves_unknown_fields(new) or _preserves_unknown_fields(old):
             continue
-        got = adapter.judge_definition(new, old)
+        got = custom.judge_definition(new, old)
         wanted, gotten = {_path(field) for field, *_ in case["errs"]}, set(map(_path, got.fields))
         words = f"upstream: {case['errs']}"[:400] + f"; kcm: {got.words}"[:400]
         if bool(wanted) == got.accepted:
@@ -47,7 +48,7 @@ def compare_rules() -> Differences:
         if not case["root"]:
             schema = {"type": "object", "properties": {"root": schema}}
             obj, old = {"root": obj}, {"root": old} if old is not None else None
-        got = adapter.check_rules(schema, obj, old)
+        got = custom.check_rules(schema, obj, old)
         if bool(case["errs"]) != bool(got):
             rule = json.dumps(case["schema"].get("x-kubernetes-validations") or "nested")
             differing[number] = f"{rule[:200]}: wanted {case['errs'][:1]}, got {got[:1]}"
@@ -61,13 +62,34 @@ def compare_costs() -> Differences:
         schema = case["schema"]
         if not case["root"]:
             schema = {"type": "object", "properties": {"root": schema}}
-        got = adapter.estimate_costs(schema)
+        got = custom.estimate_costs(schema)
         for path, index, *want in case["costs"]:
             where = path if case["root"] else f".root{path}"
             if got.get((where, index)) != tuple(want):
                 rules = json.dumps(schema)[:200]
                 differing[number] = f"{rules}: wanted {want}, got {got.get((where, index))}"
     return {"costs": differing}
+
+
+def compare_pruning() -> Differences:
+    """Returns where other fields are dropped from a value, or others are reported."""
+    differing: dict[int, str] = {}
+    for number, case in cases.read("pruning"):
+        got, paths = custom.prune(case["schema"], case["given"], is_root=case["root"])
+        wanted = case["paths"] if case["paths"] is not None else []
+        if (got, paths) != (case["want"], wanted):
+            differing[number] = f"wanted {case['want']} {wanted}, got {got} {paths}"
+    return {"pruning": differing}
+
+
+def compare_defaulting() -> Differences:
+    """Returns where a value gets other defaults from its schema."""
+    differing: dict[int, str] = {}
+    for number, case in cases.read("defaulting"):
+        got = custom.fill_defaults(case["schema"], case["given"])
+        if got != case["want"]:
+            differing[number] = f"wanted {case['want']}, got {got}"
+    return {"defaulting": differing}
 
 
 def _preserves_unknown_fields(obj: Any) -> bool:

@@ -1,4 +1,4 @@
-"""Cases of what nodes may do: the node authorizer and the admission plugin NodeRestriction."""
+"""Cases of who may do what: roles, the authorizer of nodes and the plugin NodeRestriction."""
 
 from __future__ import annotations
 
@@ -12,6 +12,16 @@ from tests.upstream.cases import Case
 _SLICES = "resourceslices"
 # The cases of upstream's table whose authorizer allows tokens for any audience.
 _AUTHORIZED = frozenset({135, 136, 137})
+
+
+def compare_authorizer() -> Differences:
+    """Returns where roles and bindings allow what upstream refuses, or the reverse."""
+    differing: dict[int, str] = {}
+    for number, case in cases.read("authorizer"):
+        got = adapter.authorize(case["objects"], case["asked"])
+        if got != case["want"]:
+            differing[number] = f"{case['asked']}: wanted {case['want']}, got {got}"
+    return {"authorizer": differing}
 
 
 def compare_node_authorizer() -> Differences:

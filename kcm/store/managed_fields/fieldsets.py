@@ -280,7 +280,8 @@ def _branch(value: Any, field: Field | None) -> dict[str, Any]:
     if isinstance(value, dict) and value and not (field and field.atomic):
         tree = _tree(value, struct)
     elif isinstance(value, list) and value and field is not None and field.merge is not None:
-        tree = {key: _item(item, struct) for key, item in sorted(key_items(value, field.merge))}
+        items = sorted(key_items(value, field.merge), key=_NAME)  # two may have one key
+        tree = {key: _item(item, struct) for key, item in items}
     else:
         return {}
     return {".": {}} | tree if field is None or field.optional else tree

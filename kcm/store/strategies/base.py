@@ -16,6 +16,8 @@ T = TypeVar("T", bound=KubeObject)
 class Strategy(Generic[T]):
     """The strategy of most kinds: a new object has an empty status, and no grace period."""
 
+    is_copyable = True  # whether only the name and the uid of two equal creations differ
+
     def for_create(self, obj: T) -> T:
         """Returns the object to create, without the fields that its creator may not set."""
         status = getattr(obj, "status", None)

@@ -20,14 +20,6 @@ from kcm.api.apiextensions_v1 import CustomResourceDefinition
 from kcm.api.apiregistration_v1 import APIService, local_condition, with_condition
 from kcm.api.app_armor import with_profiles
 from kcm.api.apps_v1 import DaemonSet, Deployment
-from kcm.api.batch_v1 import (
-    CONTROLLER_UID,
-    JOB_NAME,
-    LEGACY_CONTROLLER_UID,
-    LEGACY_JOB_NAME,
-    Job,
-    JobSpec,
-)
 from kcm.api.certificates_v1 import CertificateSigningRequest
 from kcm.api.core_v1 import (
     LimitRange,
@@ -46,7 +38,7 @@ from kcm.api.custom.kinds import CustomObject, CustomResource
 from kcm.api.pod_qos import qos_class
 from kcm.api.scheme import Resource
 from kcm.apiextensions import conditions
-from kcm.apimachinery.meta_v1 import KubeObject, LabelSelector
+from kcm.apimachinery.meta_v1 import KubeObject
 from kcm.store.strategies.base import Strategy
 from kcm.store.strategies.counted import (
     CSIDriverStrategy,
@@ -56,6 +48,7 @@ from kcm.store.strategies.counted import (
     WebhooksStrategy,
 )
 from kcm.store.strategies.devices import ResourceClaimStrategy, ResourceSliceStrategy
+from kcm.store.strategies.jobs import JobStrategy
 from kcm.store.strategies.pod_selectors import with_label_keys
 from kcm.store.strategies.services import ServiceStrategy
 from kcm.store.strategies.volume_sources import complete_sources
@@ -232,39 +225,6 @@ class LimitRangeStrategy(Strategy[LimitRange]):
 
     def complete(self, obj: LimitRange) -> LimitRange:
         return obj if obj.name else obj.with_metadata(name=obj.uid)
-
-
-class JobStrategy(Strategy[Job]):
-    """A Job gets labels and a selector with its uid, unless it has `manualSelector`.
-
-    A deletion without a propagation policy orphans its pods, as in batch/v1 upstream.
-    """
-
-    orphans_by_default = True
-
-    def for_create(self, obj: Job) -> Job:
-        created = super().for_create(obj)
-        return created if obj.spec.manual_selector else created.with_spec(_generate_labels(created))
-
-
-def _generate_labels(job: Job) -> JobSpec:
-    """Returns the spec with generated labels and selector. Values that are set are kept.
-
-    Validation rejects values that contradict the generated ones.
-    """
-    template, selector = job.spec.template, job.spec.selector or LabelSelector()
-    labels = {
-        LEGACY_JOB_NAME: job.name,
-        JOB_NAME: job.name,
-        LEGACY_CONTROLLER_UID: job.uid,
-        CONTROLLER_UID: job.uid,
-        **(template.metadata.labels or {}),
-    }
-    chosen = {CONTROLLER_UID: job.uid, **(selector.match_labels or {})}
-    return job.spec.replace(
-        template=template.replace(metadata=template.metadata.replace(labels=labels)),
-        selector=selector.replace(match_labels=chosen),
-    )
 
 
 class ServiceAccountStrategy(Strategy[ServiceAccount]):

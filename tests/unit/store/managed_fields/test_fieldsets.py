@@ -123,3 +123,13 @@ def test_deep_fields_are_walked_in_linear_time() -> None:
     before = time.process_time()
     assert len(add_holders(parse_paths(fields))) == MANY + 90
     assert time.process_time() - before < 10
+
+
+def test_items_that_have_one_key_are_owned_once() -> None:
+    ports = [{"containerPort": 80, "name": "http"}, {"containerPort": 80, "name": "https"}]
+    body = {"spec": {"containers": [{"name": "a", "ports": ports}]}}
+    [(_, owned)] = encode_creation(body, Pod)["f:spec"]["f:containers"].items()
+    assert owned["f:ports"] == {
+        ".": {},
+        'k:{"containerPort":80,"protocol":"TCP"}': {".": {}, "f:containerPort": {}, "f:name": {}},
+    }

@@ -250,6 +250,22 @@ def test_a_job_gets_labels_and_a_selector_of_its_own() -> None:
     assert (created.metadata.labels, generation(created)) == (labels, 1)
 
 
+@pytest.mark.parametrize("template", [None, {"app": "a"}])
+def test_a_job_whose_name_is_generated_gets_the_labels_of_that_name(
+    template: dict[str, str] | None,
+) -> None:
+    given = work().with_metadata(name=None, generate_name="sample-", labels=None)
+    pods = given.spec.template
+    labelled = pods.replace(metadata=pods.metadata.replace(labels=template))
+    created = create(given.with_spec(given.spec.replace(template=labelled)))
+    assert created.name.startswith("sample-")
+    labels = created.spec.template.metadata.labels
+    assert labels["job-name"] == labels["batch.kubernetes.io/job-name"] == created.name
+    assert labels.get("app") == (template or {}).get("app")
+    assert created.metadata.labels == labels
+    assert created.spec.selector.match_labels == {"batch.kubernetes.io/controller-uid": created.uid}
+
+
 def test_a_job_with_a_selector_of_its_users_keeps_it() -> None:
     obj = create(sample("jobs.batch"))
     assert obj.spec.template.metadata.labels == {"job-name": "sample"}

@@ -1,4 +1,5 @@
-"""The one place where upstream's cases call kcm: when a function of kcm moves, it is mended here.
+"""The one place where upstream's cases call kcm: when a function of kcm moves, it is mended here,
+or for custom kinds in the module beside.
 
 Objects go in and come out as JSON values. `NotExpressible` says that kcm has no place where a case
 could be put.
@@ -9,6 +10,7 @@ from __future__ import annotations
 import json
 import random
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
@@ -17,11 +19,7 @@ from kcm import errors
 from kcm.api import codec
 from kcm.api.certificates_v1 import CertificateSigningRequest
 from kcm.api.core_v1 import Namespace, PersistentVolume, Pod
-from kcm.api.custom import structural_schema
 from kcm.api.scheme import BUILT_IN, Resource
-from kcm.apiextensions.cel import rules as cel_rules
-from kcm.apiextensions.cel.rule_types import RuleTypes
-from kcm.apiextensions.schemas import rule_checks
 from kcm.apimachinery.base import Model
 from kcm.apimachinery.labels import Selector
 from kcm.apimachinery.meta_v1 import KubeObject
@@ -31,6 +29,7 @@ from kcm.apiserver.auth.authorizer import AuthorizerDecision, Caller
 from kcm.apiserver.auth.node.authorizer import NodeAuthorizer
 from kcm.apiserver.auth.node.graph import ATTACHMENT, Graph
 from kcm.apiserver.auth.node.restriction import NodeRestriction, NodeWrite, WantedToken
+from kcm.apiserver.auth.rbac import RBAC
 from kcm.apiserver.bodies import strategic
 from kcm.controllers.persistentvolumebinder import PersistentVolumeBinderController
 from kcm.kinds import defaults, validation
@@ -38,6 +37,7 @@ from kcm.kinds.validation import certificates
 from kcm.store import rules
 from kcm.store.options import Subresource
 from kcm.testing.world import World
+from tests.unit.apiserver.auth.caches import FakeHub
 from tests.upstream.cases import Case
 
 Json = Any
@@ -47,6 +47,7 @@ _PLURALS = {(kind.group, kind.plural): kind for kind in BUILT_IN.resources()}
 _UID = "11111111-1111-1111-1111-111111111111"
 _CREATED = datetime(2023, 11, 14, 22, 13, 20, tzinfo=UTC)
 _NOW = datetime(2024, 6, 1, 12, tzinfo=UTC)
+_ASKED = ("group", "resource", "subresource", "namespace", "name")
 _CHECKS = {
     "": validation.validate_update,
     "finalize": validation.validate_finalize,
@@ -155,7 +156,7 @@ def _to_json(obj: KubeObject) -> Json:
     return json.loads(codec.encode(obj))
 
 
-# --- Nodes: their authorizer, and NodeRestriction.
+# --- Who may do what: roles, the authorizer of nodes, and NodeRestriction.
 
 
 class NodeGraph:
@@ -192,12 +193,20 @@ class NodeGraph:
             raise NotExpressible(f"no resource {asked['resource']}")
         attributes = Attributes(
             asked["verb"],
-            **{key: asked[key] for key in ("group", "resource", "subresource", "namespace")},
-            name=asked["name"],
+            **{key: asked[key] for key in _ASKED},
             fields=tuple(tuple(field.split("=", 1)) for field in asked["fields"] or ()),
         )
         user = User(asked["user"], groups=tuple(asked["groups"] or ()))
         return NodeAuthorizer(self).authorize(user, attributes)  # type: ignore[arg-type] # what it asks of its feed is here
+
+
+def authorize(objects: Sequence[Json], asked: Json) -> bool:
+    """Reports whether roles and bindings allow a request."""
+    attributes = Attributes(asked["verb"], path=asked["path"])
+    if asked["is_resource"]:
+        attributes = Attributes(asked["verb"], **{key: asked[key] for key in _ASKED})
+    user = User(asked["user"], groups=tuple(asked["groups"] or ()))
+    return RBAC(FakeHub(*map(decode, objects))).authorize(user, attributes).allowed
 
 
 class _Answer:
@@ -308,60 +317,6 @@ def parse_selector(text: str, labels: list[dict[str, str]]) -> Json:
     except errors.KcmError:
         return None
     return {"s": str(selector), "match": [selector.matches(each) for each in labels]}
-
-
-# --- Custom kinds.
-
-
-def judge_definition(new: Json, old: Json) -> Verdict:
-    """Returns kcm's verdict on a CustomResourceDefinition, and on the change from `old`."""
-    try:
-        definition = defaults.apply(decode(new))
-        faults = (
-            validation.validate_update(definition, defaults.apply(decode(old)))
-            if old
-            else validation.validate_create(definition)
-        )
-    except errors.KcmError as error:
-        return Verdict(False, frozenset({"decode"}), str(error))
-    fields = frozenset(fault.field for fault in faults)
-    return Verdict(not faults, fields, "; ".join(map(str, faults)))
-
-
-def check_rules(schema: Json, obj: Json, old: Json) -> list[str]:
-    """Returns the faults of the rules of a schema, or else those that they find in an object."""
-    parsed = structural_schema.parse(schema)
-    wrong = [str(fault) for fault in rule_checks.check(parsed, "schema")]
-    if faults := [fault for fault in wrong if "compilation failed" in fault]:
-        return faults
-    return [str(fault) for fault in cel_rules.check(parsed, obj, old, [])]
-
-
-def estimate_costs(schema: Json) -> dict[tuple[str, int], tuple[int, int, int]]:
-    """Returns what the rules of a schema cost, by the paths of their nodes and their numbers: one
-    evaluation, one message, and how many values of the node an object has room for.
-    """
-    whole = structural_schema.parse(schema)
-    types = RuleTypes(whole)
-    costs: dict[tuple[str, int], tuple[int, int, int]] = {}
-
-    def walk(node: structural_schema.StructuralSchema, path: str) -> None:
-        for number, rule in enumerate(node.rules):
-            old, described = bool(rule.get("optionalOldSelf")), types.described(node)
-            cost, message = (
-                types.find(rule[part], node, optional_old=old).cost if rule.get(part) else 0
-                for part in ("rule", "messageExpression")
-            )
-            most_often = described.most_often if described is not None else 0
-            costs[path, number] = (cost, message, most_often)
-        for name, inner in node.properties.items():
-            walk(inner, f"{path}.{name}")
-        for below, suffix in ((node.items, "[]"), (node.additional, "{}")):
-            if below is not None:
-                walk(below, path + suffix)
-
-    walk(whole, "")
-    return costs
 
 
 # --- The persistent volume binder.
