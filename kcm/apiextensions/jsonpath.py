@@ -27,6 +27,7 @@ _TOKEN = re.compile(
     | \[(?P<slice>(?:-?[0-9]{1,18})?:(?:-?[0-9]{1,18})?(?::[0-9]{0,18})?)\]
     | \.\.(?P<descendants>(?:\\.|[^.\[\]\\])+)
     | (?P<all>\[\*\]|\.\*)
+    | (?P<unnamed>\.(?:\.\.)?)\Z  # a field without a name, of the value or anywhere in it
     | \[\?\(\s*@(?P<left>[^=!<>\s]*)\s*(?:(?P<op>==|!=|>=|<=|>|<)\s*(?P<right>[^)]+?))?\s*\)\]
     """,
     re.VERBOSE,
@@ -70,6 +71,8 @@ def find(path: str, value: Any) -> list[Any]:
 def _step(token: re.Match[str]) -> Step:
     if token["all"] or token["name"] == "*":
         return _everything
+    if token["unnamed"]:
+        return _member("")
     if token["index"]:
         return _item(int(token["index"]))
     if token["slice"]:
