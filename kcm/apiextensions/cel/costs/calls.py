@@ -78,8 +78,8 @@ def estimate(
     function: str, overload: str, target: Operand | None, arguments: _Arguments
 ) -> CallCost:
     """Returns what one overload of a function costs, its arguments not counted."""
-    found = _FUNCTIONS.get(function) or _OVERLOADS.get(overload)
-    cost = found(target, arguments) if found is not None else None
+    rule = _FUNCTIONS.get(function) or _OVERLOADS.get(overload)
+    cost = rule(target, arguments) if rule is not None else None
     return cost or CallCost(1, SCALAR if function in _SCALARS else None)
 
 
