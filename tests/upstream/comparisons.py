@@ -12,6 +12,7 @@ COMPARISONS: Mapping[Compare, tuple[str, ...]] = {
     objects.compare_defaults: ("defaults",),
     objects.compare_stored: ("stored",),
     nodes.compare_authorizer: ("authorizer",),
+    nodes.compare_approvals: ("approvals",),
     nodes.compare_node_authorizer: ("node authorizer: decisions", "node authorizer: reasons"),
     nodes.compare_node_restriction: ("node restriction: decisions", "node restriction: words"),
     values.compare_strategic_merge: ("strategic merge",),

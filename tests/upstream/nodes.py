@@ -24,6 +24,18 @@ def compare_authorizer() -> Differences:
     return {"authorizer": differing}
 
 
+def compare_approvals() -> Differences:
+    """Returns where the certificate of a kubelet is approved that upstream leaves to others, or the
+    reverse.
+    """
+    differing: dict[int, str] = {}
+    for number, case in cases.read("approvals"):
+        got = adapter.approves(case["csr"], "selfnodeclient" if case["self"] else "nodeclient")
+        if got != case["want"]:
+            differing[number] = f"{case['csr']['spec']}: wanted {case['want']}, got {got}"
+    return {"approvals": differing}
+
+
 def compare_node_authorizer() -> Differences:
     """Returns where the node authorizer decides or explains otherwise.
 

@@ -19,10 +19,11 @@ from kcm import errors
 from kcm.api import codec
 from kcm.api.certificates_v1 import CertificateSigningRequest
 from kcm.api.core_v1 import Namespace, PersistentVolume, Pod
+from kcm.api.rbac_v1 import ClusterRole, ClusterRoleBinding, PolicyRule, RoleRef, Subject
 from kcm.api.scheme import BUILT_IN, Resource
 from kcm.apimachinery.base import Model
 from kcm.apimachinery.labels import Selector
-from kcm.apimachinery.meta_v1 import KubeObject
+from kcm.apimachinery.meta_v1 import KubeObject, ObjectMeta
 from kcm.apimachinery.quantity import Quantity
 from kcm.apiserver.auth.attributes import Attributes, User
 from kcm.apiserver.auth.authorizer import AuthorizerDecision, Caller
@@ -31,6 +32,7 @@ from kcm.apiserver.auth.node.graph import ATTACHMENT, Graph
 from kcm.apiserver.auth.node.restriction import NodeRestriction, NodeWrite, WantedToken
 from kcm.apiserver.auth.rbac import RBAC
 from kcm.apiserver.bodies import strategic
+from kcm.controllers.csrapproving import CSRApprovingController
 from kcm.controllers.persistentvolumebinder import PersistentVolumeBinderController
 from kcm.kinds import defaults, validation
 from kcm.kinds.validation import certificates
@@ -207,6 +209,27 @@ def authorize(objects: Sequence[Json], asked: Json) -> bool:
         attributes = Attributes(asked["verb"], **{key: asked[key] for key in _ASKED})
     user = User(asked["user"], groups=tuple(asked["groups"] or ()))
     return RBAC(FakeHub(*map(decode, objects))).authorize(user, attributes).allowed
+
+
+def approves(request: Json, subresource: str) -> bool:
+    """Reports whether a request for a certificate is approved if all users may create only this
+    subresource of requests.
+    """
+    rule = PolicyRule(
+        verbs=["create"],
+        api_groups=["certificates.k8s.io"],
+        resources=[f"certificatesigningrequests/{subresource}"],
+    )
+    role = ClusterRole(metadata=ObjectMeta(name="approved"), rules=[rule])
+    subject = Subject(kind="User", name=request["spec"].get("username", ""))
+    binding = ClusterRoleBinding(
+        metadata=ObjectMeta(name="approved"),
+        role_ref=RoleRef(kind="ClusterRole", name="approved"),
+        subjects=[subject],
+    )
+    csr = decode(request)
+    world = World(*map(_as_stored, (role, binding, csr)))
+    return bool(CSRApprovingController().reconcile(csr.key, world.view()).steps)
 
 
 class _Answer:
