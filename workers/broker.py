@@ -55,7 +55,9 @@ def transport_options(settings: Settings, tasks: Iterable[str] | None = None) ->
         # checks once per interval, so it notices that after at most two intervals.
         "health_check_interval": BROKER_HEALTH_CHECK_INTERVAL,
         "socket_keepalive": not settings.effective_redis_url.startswith("unix://"),
-        "retry_on_timeout": True,
+        # The driver repeats no command: `retry_on_timeout` would do so for lost connections, too.
+        # kombu subscribes again when it is told that the connection was lost; over a new one that
+        # it was not told of, a worker would wait for messages for ever.
     }
     if tasks is not None:
         options[TASKS] = sorted(tasks)  # workers report it as JSON
