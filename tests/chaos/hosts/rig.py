@@ -19,10 +19,9 @@ import psutil
 import redis
 
 from kcm import errors
-from kcm.redisio import RedisIO
 from kcm.settings import Settings
-from kcm.store import Store
 from kcm.testing.waiting import let_time_pass
+from tests.chaos.failovers import Process
 from tests.chaos.hosts import probe
 from tests.chaos.hosts.network import Host, Network, build_clock_library
 from tests.chaos.hosts.switch import Rule
@@ -32,6 +31,7 @@ ROOT = Path(__file__).parents[3]
 DISK = 256  # MiB, of each Redis
 DOWN_AFTER = 2000  # milliseconds
 API_PORT = 8001
+START = 180.0  # seconds until it must be there
 KINDS = ("redis", "sentinel", "apiserver", "manager", "worker", "beat", "nodes")
 # Which kinds run on which host.
 _PLACES: Mapping[str, Sequence[int]] = {
@@ -107,8 +107,9 @@ class Rig:
             redis_url=self.url, redis_durability=durability, state_dir=folder / "clients"
         )
         self.durability = durability
-        self.io = RedisIO(self.settings, name="checks")
-        self.store = Store(self.io)
+        # It follows the sentinels as processes of kcm do: what a former master says is no fault.
+        self._process = Process(self.settings, "checks")
+        self.io, self.store = self._process.io, self._process.store
         self.world = World(self.store, self.io)
         self.programs = [
             self._plan(kind, self.hosts[number])
@@ -173,13 +174,15 @@ class Rig:
         for program in self.programs:
             if program.kind in ("redis", "sentinel"):
                 program.start()
-        self.wait(self.list_faults_of_redis, "Redis", 60)
+        self.wait(self.list_faults_of_redis, "Redis", START)
         first, *others = [p for p in self.programs if p.kind == "apiserver"]
         first.start()  # it makes the keys that the others have
         for program in self.programs:
             if program not in others:
                 program.start()
-        self.wait(lambda: [] if self._is_ready(first.host) else ["not ready"], "an API server", 60)
+        self.wait(
+            lambda: [] if self._is_ready(first.host) else ["not ready"], "an API server", START
+        )
         threading.Thread(target=self._supervise, daemon=True).start()
 
     def _supervise(self) -> None:
@@ -190,6 +193,7 @@ class Rig:
     def stop(self) -> None:
         """Kills everything."""
         self._over.set()
+        self._process.close()
         for program in self.programs:
             program.held = True
             program.signal(signal.SIGKILL)

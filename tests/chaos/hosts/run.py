@@ -50,7 +50,7 @@ class Run:
         for name in (NAMESPACE, probe.NAMESPACE):
             self._create(Namespace(metadata=ObjectMeta(name=name)))
         self._stir()
-        self._settle(within=60)
+        self._settle(SETTLED_WITHIN)
 
     def break_all(self, count: int) -> None:
         """Lets so many faults happen. Raises: Failure."""
@@ -164,7 +164,7 @@ class Run:
         record.wrong.clear()
         self._forget_answers()
         clients.go_on()
-        return f", LOST {len(lost)}" if lost else ""
+        return f", LOST {lost}" if lost else ""
 
     def _stored(self) -> dict[str, int]:
         listed = self._rig.store.list(CONFIGMAPS, namespace=NAMESPACE).items
