@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import argparse
 import shutil
+import signal
 import sys
 import tempfile
 from collections.abc import Sequence
@@ -65,5 +66,6 @@ def break_hosts(folder: Path, options: argparse.Namespace) -> int:
 
 
 if __name__ == "__main__":
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # after the namespaces were ended
     missing = find_missing()
     sys.exit(missing or main(sys.argv[1:]))
