@@ -17,6 +17,7 @@ from billiard.process import active_children
 from celery import current_app, signals
 
 from kcm import errors
+from kcm.api.scheme import build_schemas
 from kcm.logs import configure
 from kcm.loops import start_thread
 from kcm.redisio import RedisIO
@@ -37,7 +38,7 @@ def connect() -> None:
     signals.setup_logging.connect(_configure_logging, dispatch_uid="kcm-logging")
     signals.celeryd_init.connect(_refuse_worker, dispatch_uid="kcm-refuse-worker")
     signals.beat_init.connect(_refuse_beat, dispatch_uid="kcm-refuse-beat")
-    signals.celeryd_after_setup.connect(_describe, dispatch_uid="kcm-describe")
+    signals.celeryd_after_setup.connect(_prepare, dispatch_uid="kcm-prepare")
     signals.worker_process_init.connect(_warm_up, dispatch_uid="kcm-child-init")
     signals.worker_process_shutdown.connect(_stop, dispatch_uid="kcm-child-stop")
     signals.worker_ready.connect(_worker_ready, dispatch_uid="kcm-ready")
@@ -61,10 +62,11 @@ def _refuse_beat(sender: Any = None, **_: Any) -> None:
         refusals.refuse_other_brokers()
 
 
-def _describe(sender: str = "", instance: Any = None, **_: Any) -> None:
+def _prepare(sender: str = "", instance: Any = None, **_: Any) -> None:
     queues = sorted(instance.app.amqp.queues.consume_from)
     if instance.app.main == APP_NAME:
         process_of(instance.app).describe(sender, queues)
+        build_schemas()
         _delete_wrong_keys(queues)
 
 

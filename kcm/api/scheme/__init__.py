@@ -6,9 +6,18 @@ scheme by their definitions.
 
 from __future__ import annotations
 
-from kcm.api.scheme.builtin import BUILT_IN, kind
+from kcm.api.scheme.builtin import BUILT_IN, build_schemas, kind
 from kcm.api.scheme.kinds import Kinds
 from kcm.api.scheme.scheme import Scheme
 from kcm.apimachinery.meta_v1 import Conversion, Resource, ScalePaths
 
-__all__ = ["BUILT_IN", "Conversion", "Kinds", "Resource", "ScalePaths", "Scheme", "kind"]
+__all__ = [
+    "BUILT_IN",
+    "Conversion",
+    "Kinds",
+    "Resource",
+    "ScalePaths",
+    "Scheme",
+    "build_schemas",
+    "kind",
+]

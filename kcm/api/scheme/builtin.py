@@ -233,3 +233,13 @@ _OTHER_VERSIONS = (
 BUILT_IN = Kinds((*_KINDS, *_OTHER_VERSIONS))
 for _resource in BUILT_IN.served():
     _resource.model.resource = _resource  # type: ignore[assignment] # declared as a descriptor
+
+
+def build_schemas() -> None:
+    """Builds pydantic's schemas of the kinds that every process reads.
+
+    A process calls it before it forks: otherwise each of its children builds them when it first
+    decodes such an object, in 50 ms.
+    """
+    for name in ("nodes", "pods"):
+        BUILT_IN.lookup(name).model.model_rebuild()

@@ -24,7 +24,7 @@ from typing import NoReturn
 
 import setproctitle
 
-from kcm.api.scheme import BUILT_IN
+from kcm.api.scheme import build_schemas
 from kcm.interpreter import pause_collector
 from kcm.registry import controller_types
 
@@ -47,7 +47,6 @@ _SHARED_MODULES = (
     "celery.worker.components",
     "celery.worker.consumer",
 )
-_SHARED_KINDS = ("nodes", "pods")  # kinds that every process reads
 _SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
@@ -94,8 +93,7 @@ def load_shared_modules() -> None:
         for name in _SHARED_MODULES:
             importlib.import_module(name)
         controller_types()
-        for resource in _SHARED_KINDS:
-            BUILT_IN.lookup(resource).model.model_rebuild()
+        build_schemas()
 
 
 def _run_to_the_end(command: Sequence[str], env: Mapping[str, str], output: int) -> NoReturn:

@@ -44,3 +44,17 @@ def test_what_the_package_does_not_have_is_said_as_usual() -> None:
 
     with pytest.raises(AttributeError, match="'workers' has no attribute 'nothing'"):
         workers.nothing  # noqa: B018 - it raises
+
+
+def test_what_every_child_decodes_is_built_before_the_fork() -> None:
+    output = run(
+        "from types import SimpleNamespace\n"
+        "from kcm.api.scheme import BUILT_IN\n"
+        "from workers import signals\n"
+        "from workers.app import create_app\n"
+        "pod = BUILT_IN.lookup('pods').model\n"
+        "before = pod.__pydantic_complete__\n"
+        "signals._prepare('worker@here', SimpleNamespace(app=create_app()))\n"
+        "print(before, pod.__pydantic_complete__)"
+    )
+    assert output.endswith("False True")
