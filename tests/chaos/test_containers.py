@@ -11,8 +11,8 @@ from tests.chaos.containers import ContainerChaos, Outcome, new_cluster
 from tests.containers.machine import find_missing
 from tests.scenarios.system import KUBECTL
 
-pytestmark = pytest.mark.chaos
-ROUNDS = 3
+pytestmark = [pytest.mark.chaos, pytest.mark.timeout(1800)]
+ROUNDS = 2
 
 
 def test_nothing_is_lost_or_left_of_pods_whose_keepers_are_killed() -> None:
