@@ -176,14 +176,12 @@ class Rig:
                 program.start()
         self.wait(self.list_faults_of_redis, "Redis", START)
         first, *others = [p for p in self.programs if p.kind == "apiserver"]
-        first.start()  # it makes the keys that the others have
-        for program in self.programs:
-            if program not in others:
-                program.start()
-        self.wait(
-            lambda: [] if self._is_ready(first.host) else ["not ready"], "an API server", START
-        )
+        for program in others:
+            program.held = True  # until the first has made the keys that all have
         threading.Thread(target=self._supervise, daemon=True).start()
+        self.wait(lambda: [] if self._is_ready(first.host) else ["not ready"], first.name, START)
+        for program in others:
+            program.held = False
 
     def _supervise(self) -> None:
         while not self._over.wait(0.5):
