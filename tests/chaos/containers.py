@@ -42,6 +42,7 @@ class Outcome:
     pods: int = 0
     remade: int = 0  # containers that were made, and never started
     codes_lost: int = 0  # containers that ended while containerd was away, which lost their codes
+    networks_left: int = 0  # network namespaces without a device, which containerd has forgotten
     restarted: list[str] = field(default_factory=list)  # did not start exactly once
     doubled: list[str] = field(default_factory=list)  # two processes of one container at once
     failed: list[str] = field(default_factory=list)  # pods that ended in another way than they do
@@ -84,6 +85,8 @@ class ContainerChaos:
         with suppress(AssertionError):  # the kubelet looks for garbage and shims once a minute
             until(lambda: not self._find_all_left(), "", 240.0)
         self.outcome.left += self._find_all_left()
+        spaces = self._cluster.machine.run(["sh", "-c", "ls /run/netns 2>/dev/null || true"])
+        self.outcome.networks_left = len(spaces.split())
         self._channel.close()
         return self.outcome
 
@@ -192,7 +195,7 @@ class ContainerChaos:
         self.outcome.left += [f"{when}: {each}" for each in sorted(new)]
 
     def _find_left(self) -> set[str]:
-        """Returns devices and networks without a sandbox, and mounts and groups without a pod."""
+        """Returns devices without a sandbox, and mounts and groups without a pod."""
         try:
             listed = self._channel.call("ListPodSandbox").items
         except CallFailed:
@@ -201,9 +204,7 @@ class ContainerChaos:
         uids = {pod.metadata.uid for pod in self._list_pods().values()}
         run = self._cluster.machine.run
         devices = len(re.findall("^[0-9]+: veth", run(["ip", "-o", "link"]), re.MULTILINE))
-        spaces = run(["sh", "-c", "ls /run/netns 2>/dev/null || true"]).split()
         left = [f"{devices} veth, {len(ready)} ready"] if devices > len(ready) else []
-        left += [f"{len(spaces)} netns, {len(listed)} listed"] if len(spaces) > len(listed) else []
         pods = re.escape(str(self._cluster.kubelet_root / "pods"))
         mounts = self._cluster.machine.run(["cat", "/proc/self/mountinfo"])
         left += [
