@@ -1,6 +1,6 @@
 """Breaks kcm on three hosts again and again, and checks that nothing is doubled or lost.
 
-    python -m tests.chaos.hosts --faults 300 --seed 1 --durability replicated
+    python -m tests.chaos.hosts --seed=1 --faults 300 --durability replicated
 
 Each host is a network namespace with a Redis and a sentinel; two of them have an API server, two a
 worker and a manager, two a beat. The seed draws the faults. After each round of one to three, all
