@@ -14,6 +14,7 @@ from kcm.redisio.links import Links
 log = structlog.get_logger(__name__)
 
 AGAIN = 2.0  # seconds until a sentinel that is away is tried again
+OBSERVED_EACH = 5.0  # seconds; a third of those for which a replica that has left is missed
 
 
 def _ignore_move() -> None:
@@ -61,16 +62,34 @@ class FailoverLoop(Loop):
         self._announcements.close()
 
 
-def failover_loops(
-    io: RedisIO, on_move: Callable[[], None] = _ignore_move
-) -> tuple[FailoverLoop, ...]:
+class ReplicaLoop(Loop):
+    """Notes how many replicas the master has, so that the first write after a quiet time misses
+    one that was promoted in it.
+    """
+
+    def __init__(self, io: RedisIO) -> None:
+        super().__init__("kcm-replicas")
+        self._io = io
+
+    def turn(self, patience: float) -> Turn:
+        """Notes the replicas. Raises: StoreUnavailable."""
+        self._io.observe_replicas()
+        return Turn(rest=OBSERVED_EACH)
+
+
+def failover_loops(io: RedisIO, on_move: Callable[[], None] = _ignore_move) -> tuple[Loop, ...]:
     """Returns the loops that keep the links of a client and those that share them with the master
     that the sentinels announce, none for a server that no sentinel watches.
+
+    If writes wait for replicas, another one notes how many there are.
     """
     url = io.settings.effective_redis_url
     if not sentinel.is_sentinel(url):
         return ()
-    return tuple(
+    loops: list[Loop] = [
         FailoverLoop(f"kcm-sentinel-{number}", Announcements(io.settings, node), io.links, on_move)
         for number, node in enumerate(sentinel.parse(url).nodes)
-    )
+    ]
+    if io.settings.redis_durability == "replicated":
+        loops.append(ReplicaLoop(io))
+    return tuple(loops)

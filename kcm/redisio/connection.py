@@ -109,11 +109,18 @@ class RedisIO:
         if self._replication is not None:
             self._replication.confirm(term)
 
+    def observe_replicas(self) -> None:
+        """Notes how many replicas the master has, if writes wait for them. Raises:
+        StoreUnavailable.
+        """
+        if self._replication is not None:
+            self._replication.observe()
+
     def _build_replication_wait(self) -> ReplicationWait:
         settings = self.settings
         client = connect(settings, "kcm/replication", 0, self.links)
         seconds = settings.socket_timeout * 2 / 3
-        return ReplicationWait(client, self.keys.replicated(), settings.redis_replicas, seconds)
+        return ReplicationWait(client, self.keys, settings.redis_replicas, seconds)
 
     def restore_last_versions(self) -> None:
         """Restores the records of each kind's last write and of trimming, if the first was lost.

@@ -87,6 +87,12 @@ class Keys:
         """String: the replication id of the server, written before each wait for replicas."""
         return self._join("replicated")
 
+    def replicas_seen(self) -> str:
+        """String: the replication id of the server, and how many replicas it had some seconds ago
+        at most.
+        """
+        return self._join("replicas-seen")
+
     def call(self, call_id: str) -> str:
         """String: the first answer to a call, kept for 60 s."""
         return self._join("call", call_id)

@@ -1,12 +1,13 @@
 """Waits until replicas have what was written (design 0066).
 
-Guarantees: when `confirm` returns, as many replicas as this process has seen in step within the
-last MISSED_FOR seconds, and at least as many as the settings say, have every write whose reply the
+Guarantees: when `confirm` returns, as many replicas as any process has seen in step within the last
+MISSED_FOR seconds, and at least as many as the settings say, have every write whose reply the
 caller had before, in the same term of the master. Callers that come while one waits share the next
 wait, so that a burst of writes costs one.
 
 A replica that is promoted leaves its master, which goes on until a sentinel tells it otherwise,
-some ten seconds later. That is why one that has left is missed for longer than that.
+some ten seconds later. That is why one that has left is missed for longer than that. The master
+itself keeps how many it had, for processes that write seldom or have just started.
 
 Does not guarantee that a write is lost for which it raises: it was made, and may be replicated yet.
 
@@ -19,6 +20,7 @@ the offset of the client's last command instead; Valkey 9 does not.
 from __future__ import annotations
 
 import threading
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -26,8 +28,11 @@ import redis
 
 from kcm import errors
 from kcm.clock import Clock, RealClock
+from kcm.redisio.keys import Keys
 
 MISSED_FOR = 15.0  # seconds for which a replica that has left is waited for
+_MISSED_FOR_MS = round(MISSED_FOR * 1000)
+_INFO = "INFO replication"  # in one string: the driver leaves the reply as it is
 
 
 @dataclass(frozen=True)
@@ -65,13 +70,18 @@ class ReplicationWait:
     """The waits of a process for the replicas of one server. Thread-safe."""
 
     def __init__(
-        self, client: redis.Redis, key: str, least: int, seconds: float, clock: Clock | None = None
+        self,
+        client: redis.Redis,
+        keys: Keys,
+        least: int,
+        seconds: float,
+        clock: Clock | None = None,
     ) -> None:
-        """`client` is for the waits alone, and `key` for their writes. Each wait takes `seconds` at
-        most, and needs at least so many replicas.
+        """`client` is for the waits alone. Each wait takes `seconds` at most, and needs at least so
+        many replicas.
         """
         self._client = client
-        self._key = key
+        self._keys = keys
         self._least = least
         self._seconds = seconds
         self._seen = _Seen(clock or RealClock())
@@ -122,20 +132,50 @@ class ReplicationWait:
         """Asks the master for its term and its replicas, waits for these, and asks again: in
         between it may have become a replica, and even the master once more.
         """
-        info = "INFO replication"  # in one string: the driver leaves the reply as it is
         try:
-            before = _parse(self._client.execute_command(info))  # type: ignore[no-untyped-call] # the driver's gap
-            term = _term_of(before)
-            wanted = max(self._least, self._seen.most(term, _count_in_step(before)))
+            term, wanted, note = self._look()
             with self._client.pipeline(transaction=False) as pipe:
-                pipe.execute_command("SET", self._key, term)  # type: ignore[no-untyped-call] # the driver's gap
+                if note:
+                    pipe.execute_command(*note)  # type: ignore[no-untyped-call] # the driver's gap
+                pipe.execute_command("SET", self._keys.replicated(), term)  # type: ignore[no-untyped-call] # the driver's gap
                 pipe.execute_command("WAIT", wanted, round(self._seconds * 1000))  # type: ignore[no-untyped-call] # the driver's gap
-                pipe.execute_command(info)  # type: ignore[no-untyped-call] # the driver's gap
-                _, replicas, after = pipe.execute()
+                pipe.execute_command(_INFO)  # type: ignore[no-untyped-call] # the driver's gap
+                *_, replicas, after = pipe.execute()
         except (redis.RedisError, OSError) as error:
             return _Round(error=str(error))
         terms = frozenset((term, _term_of(_parse(after))))
         return _Round(terms, int(replicas), wanted)
+
+    def observe(self) -> None:
+        """Notes how many replicas the master has now. Raises: StoreUnavailable."""
+        try:
+            *_, note = self._look()
+            if note:
+                self._client.execute_command(*note)  # type: ignore[no-untyped-call] # the driver's gap
+        except (redis.RedisError, OSError) as error:
+            raise errors.StoreUnavailable(f"Redis did not answer: {error}") from error
+
+    def _look(self) -> tuple[str, int, Sequence[str | int]]:
+        """Returns the term of the master, how many replicas a write has to reach, and the command
+        that notes these for other processes, empty if they are not all there or need no note.
+        """
+        seen_key = self._keys.replicas_seen()
+        with self._client.pipeline(transaction=False) as pipe:
+            pipe.execute_command(_INFO)  # type: ignore[no-untyped-call] # the driver's gap
+            pipe.execute_command("GET", seen_key)  # type: ignore[no-untyped-call] # the driver's gap
+            info, noted = pipe.execute()
+        replication = _parse(info)
+        term, count = _term_of(replication), _count_in_step(replication)
+        wanted = max(self._least, self._seen.most(term, count), _read_note(noted, term))
+        if count < wanted or count <= self._least:
+            return term, wanted, ()
+        return term, wanted, ("SET", seen_key, f"{term} {count}", "PX", _MISSED_FOR_MS)
+
+
+def _read_note(note: bytes | None, term: str) -> int:
+    """Returns how many replicas a process has noted in this term, 0 for none."""
+    noted_term, _, count = (note or b"").partition(b" ")
+    return int(count) if noted_term.decode() == term and count.isdigit() else 0
 
 
 def _parse(info: Any) -> dict[bytes, bytes]:

@@ -9,20 +9,30 @@ import pytest
 import redis
 
 from kcm import errors
+from kcm.redisio.keys import Keys
 from kcm.redisio.replication import MISSED_FOR, ReplicationWait
 from kcm.testing.clock import FakeClock
 
 
 class Master:
-    """What is asked of the driver's client: INFO and WAIT."""
+    """What is asked of the driver's client: INFO and WAIT, and what is noted on the master."""
 
     def __init__(self, *states: str) -> None:
         self.states: Sequence[str] = states  # of its replicas
         self.term, self.role = "t1", "master"
         self.waited: list[int] = []
         self.has_written = False
+        self.noted: tuple[bytes, float] | None = None  # until when, on the test's clock
+        self.clock = FakeClock()
 
     def execute_command(self, *command: Any) -> Any:
+        if command[0] == "GET":
+            is_there = self.noted is not None and self.clock.monotonic() < self.noted[1]
+            return self.noted[0] if self.noted is not None and is_there else None
+        if command[0] == "SET" and "PX" in command:
+            until = self.clock.monotonic() + command[4] / 1000
+            self.noted = command[2].encode(), until
+            return b"OK"
         if command[0] == "SET":
             self.has_written = True
         if command[0] == "WAIT":
@@ -59,7 +69,8 @@ class _Pipeline:
 
 def waiting(master: Master, clock: FakeClock | None = None) -> ReplicationWait:
     client = cast("redis.Redis", master)
-    return ReplicationWait(client, "kcm:replicated", 1, 2.0, clock or FakeClock())
+    master.clock = clock or master.clock
+    return ReplicationWait(client, Keys(), 1, 2.0, master.clock)
 
 
 def test_all_replicas_in_step_must_have_a_write() -> None:
@@ -85,6 +96,34 @@ def test_a_replica_that_left_is_missed_for_some_seconds() -> None:
     clock.step(2)
     wait.confirm("t1")
     assert master.waited == [2, 2, 1]
+
+
+def test_a_process_that_has_just_come_misses_what_others_have_seen() -> None:
+    clock, master = FakeClock(), Master("online", "online")
+    waiting(master, clock).confirm("t1")
+    master.states = ["online"]
+    clock.step(MISSED_FOR - 1)
+    with pytest.raises(errors.NotReplicated, match="1 of 2 replicas"):
+        waiting(master, clock).confirm("t1")
+    clock.step(2)
+    waiting(master, clock).confirm("t1")
+    assert master.waited == [2, 2, 1]
+
+
+def test_replicas_are_noted_in_a_quiet_time_too() -> None:
+    clock, master = FakeClock(), Master("online", "online")
+    waiting(master, clock).observe()
+    master.states = ["online"]
+    with pytest.raises(errors.NotReplicated, match="1 of 2 replicas"):
+        waiting(master, clock).confirm("t1")
+
+
+def test_a_note_of_a_former_term_counts_no_more() -> None:
+    clock, master = FakeClock(), Master("online", "online")
+    waiting(master, clock).observe()
+    master.states, master.term = ["online"], "t2"
+    waiting(master, clock).confirm("t2")
+    assert master.waited == [1]
 
 
 def test_another_master_has_replicas_of_its_own() -> None:
