@@ -175,7 +175,7 @@ class ReplicationWait:
 def _read_note(note: bytes | None, term: str) -> int:
     """Returns how many replicas a process has noted in this term, 0 for none."""
     noted_term, _, count = (note or b"").partition(b" ")
-    return int(count) if noted_term.decode() == term and count.isdigit() else 0
+    return int(count) if noted_term == term.encode() and count.isdigit() else 0
 
 
 def _parse(info: Any) -> dict[bytes, bytes]:

@@ -126,6 +126,14 @@ def test_a_note_of_a_former_term_counts_no_more() -> None:
     assert master.waited == [1]
 
 
+@pytest.mark.parametrize("note", [b"", b"\xff 2", b"t1", b"t1 many", b"t1 -1"])
+def test_a_note_that_is_none_counts_nothing(note: bytes) -> None:
+    master = Master("online", "online")
+    master.noted = note, 60.0
+    waiting(master).confirm("t1")
+    assert master.waited == [2]
+
+
 def test_another_master_has_replicas_of_its_own() -> None:
     master = Master("online", "online")
     wait = waiting(master)
