@@ -21,12 +21,12 @@ from tests.integration.redisio.replicas import Replicas
 from tests.new_objects import pod
 
 
-def replicated(replicas: Replicas) -> Settings:
-    """Returns settings under which both replicas must have a write, within 0.4 s."""
+def replicated(replicas: Replicas, least: int = 2) -> Settings:
+    """Returns settings under which so many replicas must have a write, within 0.4 s."""
     return Settings(
         redis_url=f"unix://{replicas.link}",
         redis_durability="replicated",
-        redis_replicas=2,
+        redis_replicas=least,
         socket_timeout=0.6,
     )
 
@@ -62,6 +62,17 @@ def test_a_write_that_misses_a_replica_may_have_happened(replicas: Replicas, io:
         with pytest.raises(errors.NotReplicated, match=r"1 of 2 replicas had it after 0\.4 s"):
             store.create(pod("maybe"))
         assert store.get(PODS, "default/maybe")
+
+
+def test_a_process_that_has_just_come_misses_a_replica_that_has_left(replicas: Replicas) -> None:
+    with closing(RedisIO(replicated(replicas, least=1))) as former:
+        Store(former).create(pod("before"))
+    with (
+        one_replica_away(replicas),
+        closing(RedisIO(replicated(replicas, least=1))) as io,
+        pytest.raises(errors.NotReplicated, match="1 of 2 replicas"),
+    ):
+        Store(io).create(pod("maybe"))
 
 
 def test_a_write_of_another_term_is_not_confirmed(replicas: Replicas, io: RedisIO) -> None:
