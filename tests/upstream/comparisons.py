@@ -21,7 +21,6 @@ COMPARISONS: Mapping[Compare, tuple[str, ...]] = {
     volumes.compare_binder: ("volume binder",),
     extensions.compare_definitions: ("definitions: verdicts", "definitions: fields"),
     extensions.compare_rules: ("rules",),
-    extensions.compare_costs: ("costs",),
     extensions.compare_pruning: ("pruning",),
     extensions.compare_defaulting: ("defaulting",),
 }

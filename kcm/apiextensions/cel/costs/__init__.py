@@ -1,1 +1,0 @@
-"""How much evaluating an expression may cost at most, before it has ever run."""
