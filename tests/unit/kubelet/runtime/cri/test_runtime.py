@@ -36,10 +36,10 @@ class NoCgroups(PodCgroups):
     def kind(self) -> str:
         return "cgroup-v2"
 
-    def parent(self, uid: str, quality: str) -> str:
-        return f"/kcm/{quality}/pod{uid}"
+    def parent(self, uid: str, qos_class: str) -> str:
+        return f"/kcm/{qos_class}/pod{uid}"
 
-    def make(self, uid: str, quality: str, resources: cri.Resources) -> None: ...
+    def make(self, uid: str, qos_class: str, resources: cri.Resources) -> None: ...
 
     def list_uids(self) -> set[str]:
         return {"u1", "gone"}
@@ -305,19 +305,6 @@ def test_a_sandbox_that_cannot_be_made_leaves_no_group_and_no_folder(
             runtime.run_pod_sandbox(cri.SandboxConfig("web", "shop", "u1", log_directory=str(logs)))
     assert groups.removed == removed
     assert logs.exists() is not bool(removed)
-
-
-@pytest.mark.parametrize(
-    ("driver", "quality", "name"),
-    [
-        ("cgroupfs", "", "/kcm/poda-b"),
-        ("cgroupfs", "burstable", "/kcm/burstable/poda-b"),
-        ("systemd", "", "kcm-poda_b.slice"),
-        ("systemd", "besteffort", "kcm-besteffort-poda_b.slice"),
-    ],
-)
-def test_a_pod_is_in_the_group_of_its_class(driver: str, quality: str, name: str) -> None:
-    assert PodCgroups("kcm", driver, None).parent("a-b", quality) == name
 
 
 def test_groups_of_pods_without_a_sandbox_go(tmp_path: Path) -> None:
