@@ -23,12 +23,13 @@ import httpx
 
 from kcm.http.faults import CallFailed
 from kcm.http.limits import CONNECT_TIMEOUT, IDLE_TIMEOUT
-from kcm.http.responses import (
+from kcm.http.messages import (
     END_OF_HEAD,
     MOST_FIELDS,
     MOST_HEAD,
     ResponseParser,
     is_informational,
+    join_head,
     read_status,
 )
 
@@ -188,15 +189,15 @@ class _Exchange:
     def __init__(self, connection: _Connection, method: str) -> None:
         self.connection = connection
         self.response = ResponseParser(method)
-        self.is_silent = True  # whether no byte of a response has come
+        self.is_silent = True  # whether nothing of a response has come
         self._is_sent = False
 
     @property
     def is_reusable(self) -> bool:
         """Whether the connection may be used again."""
         response = self.response
-        whole = self._is_sent and response.is_complete and response.lasts
-        return whole and not response.has_surplus
+        is_whole = self._is_sent and response.is_complete and not response.has_surplus
+        return is_whole and response.lasts
 
     def begin(self, message: bytes, timeouts: Mapping[str, float | None]) -> None:
         """Sends the request and reads the head of the response."""
@@ -291,7 +292,7 @@ def _build_head(request: httpx.Request) -> bytes:
     target = request.url.raw_path
     lines = [request.method.encode("ascii") + b" " + target + b" HTTP/1.1"]
     lines += [name + b": " + value for name, value in request.headers.raw]
-    head = b"\r\n".join([*lines, b"", b""])
-    if head.count(b"\n") != len(lines) + 1 or head.count(b"\r") != len(lines) + 1:
-        raise httpx.LocalProtocolError("net/http: invalid header field value")
-    return head
+    try:
+        return join_head(lines)
+    except CallFailed as error:
+        raise httpx.LocalProtocolError(error.message) from None

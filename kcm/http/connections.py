@@ -11,8 +11,8 @@ from urllib.parse import SplitResult
 
 from kcm.http.faults import connection_fault
 from kcm.http.limits import CONNECT_TIMEOUT, IDLE_TIMEOUT, MOST_IDLE
+from kcm.http.messages import MOST_HEAD
 from kcm.http.reachable import resolve
-from kcm.http.responses import MOST_HEAD
 
 
 @dataclass(frozen=True)

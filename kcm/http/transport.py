@@ -23,13 +23,14 @@ from urllib.parse import SplitResult, urlsplit
 from kcm.http.connections import Connection, Pool, Server, connect
 from kcm.http.faults import CallFailed, connection_fault
 from kcm.http.limits import HEAD_TIMEOUT, STALL_TIMEOUT
-from kcm.http.responses import (
+from kcm.http.messages import (
     END_OF_HEAD,
     MOST_FIELDS,
     MOST_HEAD,
     SWITCHING,
     ResponseParser,
     is_informational,
+    join_head,
     read_status,
 )
 
@@ -327,10 +328,7 @@ def _build_head(call: Call, server: Server) -> bytes:
         lines.append(b"content-length: %d" % length)
     elif call.body is not None:
         lines.append(b"transfer-encoding: chunked")
-    head = b"\r\n".join([*lines, b"", b""])
-    if head.count(b"\n") != len(lines) + 1 or head.count(b"\r") != len(lines) + 1:
-        raise CallFailed("net/http: invalid header field value")
-    return head
+    return join_head(lines)
 
 
 def split_target(url: str) -> tuple[SplitResult, str]:

@@ -1,8 +1,11 @@
-"""Takes the bytes of one HTTP/1.1 response apart, for the transports of threads and event loops."""
+"""HTTP/1.1 messages for the transports of threads and event loops: heads of requests, and responses
+taken apart.
+"""
 
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Sequence
 
 import httptools
 
@@ -13,6 +16,14 @@ MOST_HEAD = 64 * 1024  # bytes of a response's head
 MOST_FIELDS = 500  # headers of a response, and heads that are only informational
 SWITCHING = 101
 _CONTINUE, _INFORMATIONAL = 100, range(102, 200)
+
+
+def join_head(lines: Sequence[bytes]) -> bytes:
+    """Returns the head that these lines make. Raises CallFailed if one of them has a line break."""
+    head = b"\r\n".join([*lines, b"", b""])
+    if head.count(b"\n") != len(lines) + 1 or head.count(b"\r") != len(lines) + 1:
+        raise CallFailed("net/http: invalid header field value")
+    return head
 
 
 def read_status(head: bytes) -> int:
