@@ -10,11 +10,12 @@ from kcm.loops import Loop, Turn
 from kcm.redisio import RedisIO, sentinel
 from kcm.redisio.announcements import Announcements, follow
 from kcm.redisio.links import Links
+from kcm.redisio.replication import MISSED_FOR
 
 log = structlog.get_logger(__name__)
 
 AGAIN = 2.0  # seconds until a sentinel that is away is tried again
-OBSERVED_EACH = 5.0  # seconds; a third of those for which a replica that has left is missed
+OBSERVED_EACH = MISSED_FOR / 3  # seconds; so that the last look is never forgotten before the next
 
 
 def _ignore_move() -> None:

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from typing import cast
 
-from kcm.coordination.failovers import AGAIN, FailoverLoop, failover_loops
+import pytest
+
+from kcm.coordination.failovers import AGAIN, OBSERVED_EACH, FailoverLoop, failover_loops
 from kcm.loops import Turn
 from kcm.redisio import Links, RedisIO
 from kcm.redisio.announcements import Announcements
@@ -77,3 +79,12 @@ def test_a_process_listens_to_all_sentinels_and_none_without_sentinels() -> None
     io = RedisIO(Settings(redis_url="sentinel://a,b,c/kcm"))
     assert [loop.name for loop in failover_loops(io)] == [f"kcm-sentinel-{n}" for n in range(3)]
     assert failover_loops(RedisIO(Settings(redis_url="redis://a"))) == ()
+
+
+def test_where_writes_wait_for_replicas_they_are_observed(monkeypatch: pytest.MonkeyPatch) -> None:
+    looks: list[str] = []
+    io = RedisIO(Settings(redis_url="sentinel://a/kcm", redis_durability="replicated"))
+    monkeypatch.setattr(io, "observe_replicas", lambda: looks.append("once"))
+    *_, loop = failover_loops(io)
+    assert loop.turn(0.0) == Turn(rest=OBSERVED_EACH)
+    assert looks == ["once"]
