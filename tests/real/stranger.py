@@ -4,7 +4,8 @@
 - Kinds are missing from discovery, and others may not be listed.
 - Every second watch of a kind is late by LAG seconds, and every third one ends with 410 at the
   first change after EXPIRES seconds.
-- Some writes are answered with 429 and Retry-After, and once all connections are refused.
+- Some writes are answered with 429 and Retry-After, and in the middle of the work all connections
+  are cut for a moment.
 """
 
 from __future__ import annotations
@@ -29,6 +30,7 @@ from kcm.testing.waiting import let_time_pass
 LAG = 0.5  # seconds
 EXPIRES = 4.0  # seconds
 BUSY_EVERY = 25  # writes
+AWAY_AFTER = 60  # writes
 MISSING = ("clustertrustbundles", "ipaddresses")
 FORBIDDEN = "ingressclasses"
 FIELD = "fieldOfTheStranger"
@@ -103,7 +105,10 @@ class _Handler(BaseHTTPRequestHandler):
         body = self.rfile.read(int(self.headers.get("content-length") or 0))
         if self._refuse():
             return
-        if next(self.server.writes) % BUSY_EVERY == 0:
+        number = next(self.server.writes)
+        if number == AWAY_AFTER:
+            self.server.restart()
+        if number % BUSY_EVERY == 0:
             self.server.faults["busy"] += 1
             self._answer(429, _status("TooManyRequests", "try again"), {"retry-after": "1"})
             return

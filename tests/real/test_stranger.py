@@ -6,7 +6,6 @@ from __future__ import annotations
 
 import shutil
 import tempfile
-import threading
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
@@ -69,11 +68,8 @@ def ended() -> Iterator[Ended]:
                 "KCM_USE_SERVICE_ACCOUNT_CREDENTIALS": "true",
             }
             cluster.start()
-            outage = threading.Timer(8.0, stranger.restart)
-            outage.start()
             cases = {name: CASES[name] for name in SHORT} | {"burst": partial(burst, size=40)}
             yield Ended(run_cases(Api(own.client), cases, within=90), stranger)
-            outage.join()
     finally:
         cluster.stop()
         server.stop()
