@@ -101,7 +101,7 @@ def _is_start_cancelled(status: Message) -> bool:
         status.reason == "StartError"
         and not status.started_at
         and message.startswith("failed to create containerd task: ")
-        and message.endswith(": context canceled")
+        and ": context canceled" in message  # `: unknown` may follow, the code of gRPC
     )
 
 

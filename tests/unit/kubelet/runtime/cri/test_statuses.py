@@ -53,6 +53,7 @@ CANCELLED = "failed to create containerd task: failed to create shim task: conte
     ("message", "fields", "state"),
     [
         (CANCELLED, {}, "CREATED"),
+        (f"{CANCELLED}: unknown", {}, "CREATED"),  # with the code of gRPC
         (CANCELLED, {"started_at": 5}, "EXITED"),
         (CANCELLED, {"reason": "Error"}, "EXITED"),
         ("failed to start containerd task: context canceled", {}, "EXITED"),  # it may have run
