@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from tests.upstream import extensions, nodes, objects, values, volumes
+from tests.upstream import autoscaling, extensions, nodes, objects, values, volumes
 from tests.upstream.accepted import Compare
 
 COMPARISONS: Mapping[Compare, tuple[str, ...]] = {
@@ -19,6 +19,9 @@ COMPARISONS: Mapping[Compare, tuple[str, ...]] = {
     values.compare_quantities: ("quantities",),
     values.compare_selectors: ("selectors",),
     volumes.compare_binder: ("volume binder",),
+    autoscaling.compare_autoscaling: tuple(
+        f"autoscaling: {table}" for table in ("calculator", "groups", "requests", "limits", "syncs")
+    ),
     extensions.compare_definitions: ("definitions: verdicts", "definitions: fields"),
     extensions.compare_rules: ("rules",),
     extensions.compare_pruning: ("pruning",),

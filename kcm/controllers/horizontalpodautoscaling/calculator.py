@@ -1,8 +1,8 @@
 """Computes how many replicas a metric asks for. Amounts are in thousandths of the metric's unit.
 
 Source: pkg/controller/podautoscaler/replica_calculator.go and
-pkg/controller/podautoscaler/metrics/utilization.go, Kubernetes 1.33. Requests of whole pods (gate
-PodLevelResources, off upstream) are ignored.
+pkg/controller/podautoscaler/metrics/utilization.go, Kubernetes 1.36. Numbers have no limit of 32 or
+64 bits here; the autoscaler's maxReplicas bounds them.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
 from kcm.api.core_v1 import Container, Pod
+from kcm.api.pod_resources import list_pod_level, requests_of
 from kcm.helpers.pods import condition_of, is_ready, is_sidecar
 
 CPU = "cpu"
@@ -101,9 +102,9 @@ class Calculator:
         With `container`, only that container of each pod counts. `metrics` are keyed by pod name.
         Raises MetricError.
         """
-        groups = _group_pods(self.pods, metrics, resource, self.rules)
+        groups = group_pods(self.pods, metrics, resource, self.rules)
         counted = _count_values(metrics, groups)
-        requests = {pod.name: _request(pod, resource, container) for pod in self.pods}
+        requests = {pod.name: request_of(pod, resource, container) for pod in self.pods}
 
         def use(amounts: Mapping[str, int]) -> float:
             return _percent(amounts, requests)[0] / target
@@ -122,7 +123,7 @@ class Calculator:
         `resource` is "" for a metric other than a resource. `metrics` are keyed by pod name. Raises
         MetricError.
         """
-        groups = _group_pods(self.pods, metrics, resource, self.rules)
+        groups = group_pods(self.pods, metrics, resource, self.rules)
         counted = _count_values(metrics, groups)
 
         def use(amounts: Mapping[str, int]) -> float:
@@ -185,9 +186,10 @@ class Calculator:
         return self.replicas if turned else wanted
 
 
-def _group_pods(
+def group_pods(
     pods: Sequence[Pod], metrics: Mapping[str, PodMetric], resource: str, rules: CalculatorRules
 ) -> Groups:
+    """Returns the pods by how their values of a metric are used. Raises MetricError."""
     if not pods:
         raise MetricError(_NO_PODS)
     groups = Groups()
@@ -241,17 +243,28 @@ def _average(amounts: Mapping[str, int]) -> int:
     return sum(amounts.values()) // len(amounts)
 
 
-def _request(pod: Pod, resource: str, container: str) -> int:
-    """Returns the request of the pod's containers, sidecars included, or of one container.
+def request_of(pod: Pod, resource: str, container: str) -> int:
+    """Returns the request of the whole pod if it has any, of one container if it is named, or else
+    of all containers, sidecars included.
 
-    Raises MetricError if a container has none.
+    Raises MetricError if the pod or a container has none, or there is no such container.
     """
+    if not container and list_pod_level(pod.spec, "requests"):
+        whole = requests_of(pod.spec).get(resource)
+        if whole is None:
+            raise MetricError(f"missing pod-level request for {resource} in Pod {pod.name}")
+        return whole.milli_value()
+    return _sum_requests(pod, resource, container)
+
+
+def _sum_requests(pod: Pod, resource: str, container: str) -> int:
     sidecars = [c for c in pod.spec.init_containers or () if is_sidecar(c)]
     every: list[Container] = [*pod.spec.containers, *sidecars]
+    counted = [spec for spec in every if container in ("", spec.name)]
+    if not counted:
+        raise MetricError(f"container {container} not found in Pod {pod.name}")
     total = 0
-    for spec in every:
-        if container and spec.name != container:
-            continue
+    for spec in counted:
         amount = (spec.resources.requests or {}).get(resource)
         if amount is None:
             raise MetricError(

@@ -48,7 +48,7 @@ class HorizontalPodAutoscalerOptions(Options):
         "its initial readiness",
     )
     hpa_configurable_tolerance: bool = Field(
-        default=False,
-        description="Feature gate HPAConfigurableTolerance (alpha): use the tolerance in an "
+        default=True,
+        description="Feature gate HPAConfigurableTolerance (beta): use the tolerance in an "
         "autoscaler's behavior",
     )

@@ -1,7 +1,7 @@
 """Reads one metric of an autoscaler, and computes how many replicas it asks for.
 
 Source: computeReplicasForMetric and computeStatusFor*Metric in
-pkg/controller/podautoscaler/horizontal.go, Kubernetes 1.33.
+pkg/controller/podautoscaler/horizontal.go, Kubernetes 1.36.
 """
 
 from __future__ import annotations
@@ -80,7 +80,8 @@ class MetricReader:
             return way(self, spec)
         except (MetricError, errors.KcmError) as error:
             about = f"failed to get {summary(spec)} value: {error}"
-            raise ProposalError(f"FailedGet{spec.type}Metric", str(error), about) from error
+            why = str(error.__cause__ if isinstance(error, _SummarizedError) else error)
+            raise ProposalError(f"FailedGet{spec.type}Metric", why, about) from error
 
     # --- resources
 
@@ -170,7 +171,7 @@ class MetricReader:
             status = status.replace(current=_value(value))
             label = f"{source.described_object.kind} metric {name}"
         elif target.type == "AverageValue" and target.average_value is not None:
-            with _ErrorPrefix(f"failed to get {name} object metric"):
+            with _ErrorPrefix(f"failed to get {name} object metric", in_summary=True):
                 value = self._value_of(source.described_object, source.metric)
             wanted = target.average_value.milli_value()
             replicas, average = self.calculator.by_share(self.present, wanted, value)
@@ -199,13 +200,13 @@ class MetricReader:
         assert source is not None
         target, name = source.target, source.metric.name
         if target.average_value is not None:
-            with _ErrorPrefix(f"failed to get {name} external metric"):
+            with _ErrorPrefix(f"failed to get {name} external metric", in_summary=True):
                 total = self._external_value(source.metric)
             wanted = target.average_value.milli_value()
             replicas, average = self.calculator.by_share(self.present, wanted, total)
             current = _average(average)
         elif target.value is not None:
-            with _ErrorPrefix(f"failed to get external metric {name}"):
+            with _ErrorPrefix(f"failed to get external metric {name}", in_summary=True):
                 total = self._external_value(source.metric)
                 replicas = self.calculator.by_value(target.value.milli_value(), total)
             current = _value(total)
@@ -252,20 +253,25 @@ _WAYS = {
 }
 
 
+class _SummarizedError(MetricError):
+    """Raised with a message for the summary of all metrics; its cause has that for conditions."""
+
+
 class _ErrorPrefix:
     """A context manager that raises errors as MetricError; `tried` and `joint` precede the
-    message.
+    message, or only that of the summary.
     """
 
-    def __init__(self, tried: str, joint: str = ": ") -> None:
+    def __init__(self, tried: str, joint: str = ": ", *, in_summary: bool = False) -> None:
         self._tried = tried + joint
+        self._type = _SummarizedError if in_summary else MetricError
 
     def __enter__(self) -> None:
         return None
 
     def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
         if isinstance(error, MetricError | errors.KcmError):
-            raise MetricError(f"{self._tried}{error}") from error
+            raise self._type(f"{self._tried}{error}") from error
 
 
 def _amount(measured: Measured, pod: Pod, resource: str, container: str) -> Quantity | None:

@@ -1,7 +1,7 @@
 """Builds the plan of one sync of an autoscaler from its target and its metrics.
 
 Source: reconcileAutoscaler and computeReplicasForMetrics in
-pkg/controller/podautoscaler/horizontal.go, Kubernetes 1.33.
+pkg/controller/podautoscaler/horizontal.go, Kubernetes 1.36.
 """
 
 from __future__ import annotations
@@ -131,7 +131,7 @@ class Sync:
     def _desired_replicas(self, target: ScaleTarget) -> _DesiredReplicas:
         spec, current = self._hpa.spec, target.replicas
         low = 1 if spec.min_replicas is None else spec.min_replicas
-        if current == 0 and low != 0:
+        if current == 0:  # the gate HPAScaleToZero, which starts it again, is off
             why = "scaling is disabled since the replica count of the target is zero"
             self._set(ACTIVE, "ScalingDisabled", why, holds=False)
             return _DesiredReplicas(current)

@@ -1,7 +1,7 @@
 """Finds the target of an autoscaler, which is any object whose kind has a scale, and its pods.
 
 Source: reconcileAutoscaler and validateAndParseSelector in
-pkg/controller/podautoscaler/horizontal.go, Kubernetes 1.33.
+pkg/controller/podautoscaler/horizontal.go, Kubernetes 1.36.
 """
 
 from __future__ import annotations
@@ -99,7 +99,7 @@ def pods_of(hpa: HorizontalPodAutoscaler, target: ScaleTarget, view: View) -> Se
     pods = view.lister(Pod).list(hpa.namespace, selector)
     rivals = _rivals(hpa, pods, view)
     if rivals:
-        names = " ".join(f"{{{other.name} {other.namespace}}}" for other in rivals)
+        names = " ".join(other.key for other in rivals)
         raise SelectorError(
             "AmbiguousSelector",
             f"pods by selector {text} are controlled by multiple HPAs: [{names}]",

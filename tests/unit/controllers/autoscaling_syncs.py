@@ -20,8 +20,8 @@ from tests.unit.controllers.autoscaling import (
 )
 
 CONTROLLER = HorizontalPodAutoscalerController()
-WITH_TOLERANCE = HorizontalPodAutoscalerController(
-    HorizontalPodAutoscalerOptions(hpa_configurable_tolerance=True)
+WITHOUT_TOLERANCE = HorizontalPodAutoscalerController(
+    HorizontalPodAutoscalerOptions(hpa_configurable_tolerance=False)
 )
 NO_HISTORY = {"uid": "uid-of-web", "recommendations": f"0@{NOW.timestamp() - 1:.3f}"}
 

@@ -31,7 +31,7 @@ from tests.unit.controllers.autoscaling_syncs import (
     CONTROLLER,
     NO_HISTORY,
     PODS,
-    WITH_TOLERANCE,
+    WITHOUT_TOLERANCE,
     carry_out,
     compute_outcome,
     conditions,
@@ -168,11 +168,12 @@ def test_a_target_of_no_replicas_is_left_alone() -> None:
     assert new.status.current_metrics is None
 
 
-def test_a_target_that_may_have_no_replicas_starts_when_there_is_something_to_do() -> None:
+def test_a_target_that_may_have_no_replicas_does_not_start_from_none() -> None:
+    """Upstream's gate HPAScaleToZero, which would, is off."""
     hpa = autoscaler(external("length", type="Value", value="10"), minReplicas=0)
     busy = FakeMetrics(queues={"length": [({}, "25")]})
     idle = FakeMetrics(queues={"length": [({}, "0")]})
-    assert carry_out(sync(hpa, busy, web(0), []))[0] == 3
+    assert carry_out(sync(hpa, busy, web(0), []))[0] is None
     assert carry_out(sync(hpa, idle, web(1), [pod("p0")]))[0] == 0
 
 
@@ -248,10 +249,10 @@ def test_nothing_is_written_when_nothing_changed() -> None:
 # --- options
 
 
-def test_the_tolerance_of_an_autoscaler_counts_with_its_gate_only() -> None:
+def test_the_tolerance_of_an_autoscaler_counts_unless_its_gate_is_off() -> None:
     hpa = autoscaler(cpu(50), behavior={"scaleUp": {"tolerance": "0"}})
-    assert carry_out(sync(hpa, three(54)))[0] is None
-    assert carry_out(sync(hpa, three(54), controller=WITH_TOLERANCE))[0] == 4
+    assert carry_out(sync(hpa, three(54)))[0] == 4
+    assert carry_out(sync(hpa, three(54), controller=WITHOUT_TOLERANCE))[0] is None
 
 
 def test_upstreams_counters_are_counted() -> None:

@@ -10,7 +10,8 @@ from typing import Any
 
 import pytest
 
-from kcm.api.core_v1 import Pod
+from kcm.api.core_v1 import Pod, ResourceRequirements
+from kcm.apimachinery.quantity import Quantity
 from kcm.controllers.horizontalpodautoscaling.calculator import (
     Calculator,
     CalculatorRules,
@@ -192,6 +193,19 @@ def test_the_request_of_a_sidecar_counts_and_that_of_an_init_container_does_not(
     assert result.percent == 50
     result = Calculator(1, [one], RULES).by_utilization(50, "cpu", "proxy", figures(1000))
     assert result.percent == 100
+
+
+def test_the_request_of_a_whole_pod_counts_instead_of_its_containers() -> None:
+    whole = pod("p0", resources=ResourceRequirements(requests={"cpu": Quantity("4")}))
+    result = Calculator(1, [whole], RULES).by_utilization(50, "cpu", "", figures(1000))
+    assert result.percent == 25
+    result = Calculator(1, [whole], RULES).by_utilization(50, "cpu", "app", figures(1000))
+    assert result.percent == 100
+
+
+def test_a_container_that_a_pod_has_not_is_told() -> None:
+    with pytest.raises(MetricError, match="container other not found in Pod p0"):
+        Calculator(1, [pod("p0")], RULES).by_utilization(50, "cpu", "other", figures(1000))
 
 
 @pytest.mark.parametrize(

@@ -91,9 +91,9 @@ def test_with_a_failed_metric_the_others_may_still_scale_up() -> None:
         (
             external("length", {"matchLabels": {"a": "b"}}, type="Value", value="1"),
             "FailedGetExternalMetric",
-            "failed to get external metric length: unable to get external metric "
-            "default/length/&LabelSelector{MatchLabels:map[string]string{a: b,},MatchExpressions:"
-            "[]LabelSelectorRequirement{},}: no metrics returned from external metrics API",
+            "unable to get external metric default/length/&LabelSelector{"
+            "MatchLabels:map[string]string{a: b,},MatchExpressions:[]LabelSelectorRequirement{},}: "
+            "no metrics returned from external metrics API",
         ),
         (
             {
@@ -172,7 +172,7 @@ def test_two_autoscalers_of_the_same_pods_both_stand_still() -> None:
     assert replicas is None
     assert conditions(new)["ScalingActive"] == ("False", "AmbiguousSelector")
     assert message(new, "ScalingActive") == (
-        "pods by selector app=web are controlled by multiple HPAs: [{a default} {web default}]"
+        "pods by selector app=web are controlled by multiple HPAs: [default/a default/web]"
     )
 
 
