@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from tests.upstream import autoscaling, extensions, nodes, objects, values, volumes
+from tests.upstream import autoscaling, extensions, nodes, objects, scheduling, values, volumes
 from tests.upstream.accepted import Compare
 
 COMPARISONS: Mapping[Compare, tuple[str, ...]] = {
@@ -22,6 +22,7 @@ COMPARISONS: Mapping[Compare, tuple[str, ...]] = {
     autoscaling.compare_autoscaling: tuple(
         f"autoscaling: {table}" for table in ("calculator", "groups", "requests", "limits", "syncs")
     ),
+    scheduling.compare_scheduling: ("scheduling: filters", "scheduling: scores"),
     extensions.compare_definitions: ("definitions: verdicts", "definitions: fields"),
     extensions.compare_rules: ("rules",),
     extensions.compare_pruning: ("pruning",),

@@ -1,7 +1,7 @@
 """The reasons why nodes do not fit a pod, in upstream's words.
 
 Source: pkg/scheduler/framework/types.go (FitError) and the plugins under
-pkg/scheduler/framework/plugins, Kubernetes 1.33.
+pkg/scheduler/framework/plugins, Kubernetes 1.36.
 """
 
 from __future__ import annotations
@@ -35,6 +35,7 @@ def unresolvable(plugin: str, *reasons: str) -> Status:
 
 NODE_UNSCHEDULABLE = unresolvable("NodeUnschedulable", "node(s) were unschedulable")
 NODE_AFFINITY = unresolvable("NodeAffinity", "node(s) didn't match Pod's node affinity/selector")
+NODE_TAINTED = unresolvable("TaintToleration", "node(s) had untolerated taint(s)")
 NODE_ABSENT = unresolvable("NodeAffinity", "node(s) didn't satisfy plugin(s) [NodeAffinity]")
 NODE_PORTS = unschedulable(
     "NodePorts", "node(s) didn't have free ports for the requested pod ports"

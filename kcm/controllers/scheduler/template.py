@@ -11,19 +11,19 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from kcm.api.core_v1 import Container, Pod
+from kcm.api.core_v1 import Pod
 from kcm.apimachinery.labels import Selector
 from kcm.controllers.scheduler.nodeinfo import NodeInfo, PodInfo, owner_of
 from kcm.controllers.scheduler.options import SchedulerOptions
 from kcm.controllers.scheduler.plugins import taints
 from kcm.controllers.scheduler.plugins.interpod import InterPod
 from kcm.controllers.scheduler.plugins.local import (
-    MAX_SCORE,
     LocalFilters,
     list_images,
     score_images,
     score_resources,
 )
+from kcm.controllers.scheduler.plugins.normalizing import reverse, scale, stretch
 from kcm.controllers.scheduler.plugins.spread import (
     HARD,
     SOFT,
@@ -186,13 +186,13 @@ class Template:
             counts = [
                 taints.count_untolerated_soft(n.taints, self.filters.tolerations) for n in nodes
             ]
-            _add(totals, _reverse(counts), TAINT_WEIGHT)
+            _add(totals, reverse(counts), TAINT_WEIGHT)
         if self.filters.rule.preferred:
             wishes = [self.filters.rule.score(n.labels, n.name) for n in nodes]
-            _add(totals, _scale(wishes), AFFINITY_WEIGHT)
+            _add(totals, scale(wishes), AFFINITY_WEIGHT)
         if self._interpod is not None and self._interpod.scores:
             sums = [self._interpod.score(node) for node in nodes]
-            _add(totals, _stretch(sums), INTERPOD_WEIGHT)
+            _add(totals, stretch(sums), INTERPOD_WEIGHT)
         return totals
 
     def _local_score(self, index: int) -> int:
@@ -210,28 +210,6 @@ class Template:
 def _add(totals: list[int], scores: Sequence[int], weight: int) -> None:
     for n, score in enumerate(scores):
         totals[n] += weight * score
-
-
-def _scale(counts: Sequence[int]) -> list[int]:
-    """Returns scores from 0 for a count of 0 to 100 for the highest count."""
-    most = max(counts)
-    return [MAX_SCORE * count // most for count in counts] if most else [0] * len(counts)
-
-
-def _reverse(counts: Sequence[int]) -> list[int]:
-    """Returns scores from 100 for a count of 0 to 0 for the highest count."""
-    most = max(counts)
-    if not most:
-        return [MAX_SCORE] * len(counts)
-    return [MAX_SCORE - MAX_SCORE * count // most for count in counts]
-
-
-def _stretch(sums: Sequence[int]) -> list[int]:
-    """Returns scores from 0 for the lowest sum to 100 for the highest one."""
-    least, most = min(sums), max(sums)
-    if least == most:
-        return [0] * len(sums)
-    return [int(MAX_SCORE * ((value - least) / (most - least))) for value in sums]
 
 
 # --- which pods have the same requirements
@@ -254,14 +232,10 @@ def signature(info: PodInfo) -> tuple[Any, ...]:
         repr(spec.affinity) if spec.affinity else "",
         tuple((t.key, t.operator, t.value, t.effect) for t in spec.tolerations or ()),
         repr(spec.topology_spread_constraints) if spec.topology_spread_constraints else "",
-        tuple(map(_image, (*spec.containers, *(spec.init_containers or ())))),
+        list_images(pod),
         owner_of(pod),
         spec.preemption_policy,
     )
-
-
-def _image(container: Container) -> str:
-    return container.image or ""
 
 
 class Templates:

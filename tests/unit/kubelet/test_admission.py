@@ -72,6 +72,14 @@ def test_a_node_says_why_it_refuses(
     assert (refusal.reason if refusal else None) == expected
 
 
+def test_a_taint_is_told_in_the_words_of_upstreams_kubelet() -> None:
+    refusal = admit(pod(), NodeUsage.of([]), node([EVICT]))
+    assert refusal is not None
+    assert refusal.message == (
+        "Predicate TaintToleration failed: node(s) had taints that the pod didn't tolerate"
+    )
+
+
 def test_the_words_say_how_much_there_was() -> None:
     refusal = admit(
         build_pod_with_requests(cpu="3"),

@@ -1,23 +1,24 @@
 """Filters and scores that depend on one node and the pods on it.
 
 Source: the plugins nodeunschedulable, nodename, tainttoleration, nodeaffinity, nodeports,
-noderesources and imagelocality under pkg/scheduler/framework/plugins, Kubernetes 1.33.
+noderesources and imagelocality under pkg/scheduler/framework/plugins, Kubernetes 1.36.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import NamedTuple
 
 from kcm.api.core_v1 import Pod
 from kcm.controllers.scheduler import status
 from kcm.controllers.scheduler.nodeinfo import NodeInfo, PodInfo
 from kcm.controllers.scheduler.plugins import taints
+from kcm.controllers.scheduler.plugins.normalizing import MAX_SCORE
 from kcm.controllers.scheduler.resources import PodRequests
-from kcm.controllers.scheduler.status import Status, unresolvable
+from kcm.controllers.scheduler.status import Status
 from kcm.helpers.nodeaffinity import NodeRule
 from kcm.helpers.tolerations import is_tolerated
 
-MAX_SCORE = 100
 _MEGABYTE = 1024 * 1024
 _IMAGE_MIN, _IMAGE_MAX = 23 * _MEGABYTE, 1000 * _MEGABYTE  # the maximum is per container
 
@@ -45,11 +46,8 @@ class LocalFilters:
             return status.NODE_ABSENT
         if node.unschedulable and not is_tolerated(taints.UNSCHEDULABLE, self.tolerations):
             return status.NODE_UNSCHEDULABLE
-        if node.taints:
-            taint = taints.find_untolerated(node.taints, self.tolerations)
-            if taint is not None:
-                text = f"node(s) had untolerated taint {{{taint.key}: {taint.value or ''}}}"
-                return unresolvable("TaintToleration", text)
+        if taints.find_untolerated(node.taints, self.tolerations) is not None:
+            return status.NODE_TAINTED
         if not self.rule.matches(node.labels, node.name):
             return status.NODE_AFFINITY
         return None
@@ -124,18 +122,37 @@ def score_least_allocated(needs: PodRequests, node: NodeInfo) -> int:
 
 
 def score_balanced_allocation(needs: PodRequests, node: NodeInfo) -> int:
+    """Returns 75 if the pod leaves the shares of CPU and memory in use as far apart as they are,
+    more, up to 100, if it brings them together, and less, down to 50, if it parts them.
+    """
+    now = _rate_balance(node.used_cpu, node.used_memory, node)
+    then = _rate_balance(node.used_cpu + needs.cpu, node.used_memory + needs.memory, node)
+    return MAX_SCORE // 2 + (MAX_SCORE // 2 + then - now) // 2
+
+
+def _rate_balance(used_cpu: int, used_memory: int, node: NodeInfo) -> int:
     """Returns 100 if CPU and memory are used to the same share, 50 if one is full and one empty."""
     if not node.cpu or not node.memory:
-        return MAX_SCORE if node.cpu or node.memory else 0
-    cpu = min((node.used_cpu + needs.cpu) / node.cpu, 1.0)
-    memory = min((node.used_memory + needs.memory) / node.memory, 1.0)
+        return MAX_SCORE
+    cpu, memory = min(used_cpu / node.cpu, 1.0), min(used_memory / node.memory, 1.0)
     return int((1 - abs(cpu - memory) / 2) * MAX_SCORE)
 
 
-def list_images(pod: Pod) -> tuple[str, ...]:
-    """Returns the images of the pod's containers, under the names that nodes give them."""
+class WantedImages(NamedTuple):
+    """The images of a pod's containers and volumes, under the names that nodes give them, and the
+    number of its containers.
+    """
+
+    names: tuple[str, ...]
+    containers: int
+
+
+def list_images(pod: Pod) -> WantedImages:
+    """Returns the images that a pod needs on its node."""
     containers = (*(pod.spec.init_containers or ()), *pod.spec.containers)
-    return tuple(normalize_image(container.image or "") for container in containers)
+    images = [container.image or "" for container in containers]
+    images += [v.image.reference or "" for v in pod.spec.volumes or () if v.image is not None]
+    return WantedImages(tuple(map(normalize_image, images)), len(containers))
 
 
 def normalize_image(name: str) -> str:
@@ -144,7 +161,7 @@ def normalize_image(name: str) -> str:
 
 
 def score_images(
-    wanted: tuple[str, ...], node: NodeInfo, spread: Mapping[str, int], nodes: int
+    wanted: WantedImages, node: NodeInfo, spread: Mapping[str, int], nodes: int
 ) -> int:
     """Returns a score from 0 to 100 for images of the pod that are on the node already.
 
@@ -152,8 +169,8 @@ def score_images(
     nodes by image, `nodes` the number of all nodes.
     """
     present = node.images
-    total = sum(int(present[n] * (spread.get(n, 0) / nodes)) for n in wanted if n in present)
-    upper = _IMAGE_MAX * len(wanted)
+    total = sum(int(present[n] * (spread.get(n, 0) / nodes)) for n in wanted.names if n in present)
+    upper = _IMAGE_MAX * wanted.containers
     if upper <= _IMAGE_MIN:
         return 0
     return MAX_SCORE * (min(max(total, _IMAGE_MIN), upper) - _IMAGE_MIN) // (upper - _IMAGE_MIN)

@@ -17,7 +17,8 @@ from kcm.apimachinery.labels import Requirement, Selector
 from kcm.controllers.scheduler import status
 from kcm.controllers.scheduler.nodeinfo import ZONE, NodeInfo, PodInfo
 from kcm.controllers.scheduler.plugins import taints
-from kcm.controllers.scheduler.plugins.local import MAX_SCORE, LocalFilters
+from kcm.controllers.scheduler.plugins.local import LocalFilters
+from kcm.controllers.scheduler.plugins.normalizing import MAX_SCORE
 from kcm.controllers.scheduler.podterms import selector_of
 from kcm.controllers.scheduler.snapshot import Snapshot
 from kcm.controllers.scheduler.status import Status

@@ -1,7 +1,7 @@
 """The filter and the score for taints and tolerations.
 
 Source: staging/src/k8s.io/component-helpers/scheduling/corev1/helpers.go and
-pkg/scheduler/framework/plugins/tainttoleration/taint_toleration.go, Kubernetes 1.33.
+pkg/scheduler/framework/plugins/tainttoleration/taint_toleration.go, Kubernetes 1.36.
 """
 
 from __future__ import annotations
