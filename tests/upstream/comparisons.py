@@ -25,6 +25,7 @@ COMPARISONS: Mapping[Compare, tuple[str, ...]] = {
     scheduling.compare_scheduling: ("scheduling: filters", "scheduling: scores"),
     extensions.compare_definitions: ("definitions: verdicts", "definitions: fields"),
     extensions.compare_rules: ("rules",),
+    extensions.compare_costs: ("costs",),
     extensions.compare_pruning: ("pruning",),
     extensions.compare_defaulting: ("defaulting",),
 }

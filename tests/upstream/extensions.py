@@ -55,6 +55,22 @@ def compare_rules() -> Differences:
     return {"rules": differing}
 
 
+def compare_costs() -> Differences:
+    """Returns where the estimated costs of a schema's rules differ."""
+    differing: dict[int, str] = {}
+    for number, case in cases.read("costs"):
+        schema = case["schema"]
+        if not case["root"]:
+            schema = {"type": "object", "properties": {"root": schema}}
+        got = custom.estimate_costs(schema)
+        for path, index, *want in case["costs"]:
+            where = path if case["root"] else f".root{path}"
+            if got.get((where, index)) != tuple(want):
+                rules = json.dumps(schema)[:200]
+                differing[number] = f"{rules}: wanted {want}, got {got.get((where, index))}"
+    return {"costs": differing}
+
+
 def compare_pruning() -> Differences:
     """Returns where other fields are dropped from a value, or others are reported."""
     differing: dict[int, str] = {}

@@ -4,8 +4,8 @@ All rules of one object have `BUDGET` seconds of CPU time together; upstream has
 instead. A rule that may cost much is evaluated in a child process (`evaluator`), which can be
 killed.
 
-Departures: upstream also estimates the worst cost of a rule when a definition is written. All rules
-are accepted and not checked if the library cannot be loaded, which `find_unchecked` reports.
+Departure: all rules are accepted and not checked if the library cannot be loaded, which
+`find_unchecked` reports.
 
 Source: staging/src/k8s.io/apiextensions-apiserver/pkg/apiserver/schema/cel, Kubernetes 1.33.
 """

@@ -94,17 +94,24 @@ def find_type(text: str, names: Iterable[str], variables: Mapping[str, str]) -> 
     return ("DYN", "") if environment is None else find_type_in(environment, text)
 
 
-def find_type_in(environment: Any, text: str, *, skipped: int = 0) -> tuple[str, str]:
-    """Returns the type of the value of an expression, and what is wrong with it, "" if nothing is.
+def find_type_in(environment: Any, text: str) -> tuple[str, str]:
+    """Returns the type of the value of an expression, and what is wrong with it, "" if nothing
+    is.
+    """
+    program, error = compile_in(environment, text)
+    return ("", error) if program is None else (str(program.return_type().name()), "")
+
+
+def compile_in(environment: Any, text: str, *, skipped: int = 0) -> tuple[Any, str]:
+    """Returns the program of an expression, or None and what is wrong with it.
 
     The first `skipped` lines of the text are not part of the expression.
     """
     try:
         with _LOCK:  # the environment may not be thread-safe
-            program = environment.compile(text)
+            return environment.compile(text), ""
     except (RuntimeError, ValueError, TypeError) as error:
-        return "", _read_error(error, skipped)
-    return str(program.return_type().name()), ""
+        return None, _read_error(error, skipped)
 
 
 @lru_cache(maxsize=32)

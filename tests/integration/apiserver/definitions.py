@@ -10,9 +10,9 @@ SPEC: dict[str, Any] = {
     "description": "What is to run, and when.",
     "properties": {
         "cronSpec": {"type": "string", "pattern": r"^(\d+|\*)(/\d+)?(\s+(\d+|\*)(/\d+)?){4}$"},
-        "image": {"type": "string", "default": "busybox"},
+        "image": {"type": "string", "default": "busybox", "maxLength": 1000},
         "replicas": {"type": "integer", "minimum": 0, "maximum": 10, "default": 1},
-        "selector": {"type": "string"},
+        "selector": {"type": "string", "maxLength": 1000},
         "port": {"x-kubernetes-int-or-string": True},
         "note": {"type": "string", "nullable": True},
         "free": {"type": "object", "x-kubernetes-preserve-unknown-fields": True},
@@ -34,7 +34,8 @@ SPEC: dict[str, Any] = {
             "message": "busybox does not scale",
         },
         {
-            "rule": "!has(oldSelf.selector) || self.?selector == oldSelf.?selector",
+            "rule": "!has(oldSelf.selector) || has(self.selector) "
+            "&& self.selector == oldSelf.selector",
             "message": "the selector stays",
             "fieldPath": ".selector",
         },

@@ -159,7 +159,8 @@ def traps() -> dict[str, Any]:
             "pattern": text | {"pattern": "^(a+)+$"},
             "find": text
             | {"x-kubernetes-validations": [{"rule": "self.find('^(a+)+$') == 'aaa'"}]},
-            "double": text | {"x-kubernetes-validations": [{"rule": build_doubling_rule(24)}]},
+            "double": text
+            | {"maxLength": 800, "x-kubernetes-validations": [{"rule": build_doubling_rule(24)}]},
             "cron": SPEC,
         },
     )

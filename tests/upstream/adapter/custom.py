@@ -6,6 +6,7 @@ from kcm import errors
 from kcm.api.custom import structural_schema
 from kcm.apiextensions import defaulting, pruning
 from kcm.apiextensions.cel import rules as cel_rules
+from kcm.apiextensions.cel.rule_types import RuleTypes
 from kcm.apiextensions.schemas import rule_checks
 from kcm.kinds import defaults, validation
 from tests.upstream.adapter import Json, Verdict, decode
@@ -33,6 +34,33 @@ def check_rules(schema: Json, obj: Json, old: Json) -> list[str]:
     if faults := [fault for fault in wrong if "compilation failed" in fault]:
         return faults
     return [str(fault) for fault in cel_rules.check(parsed, obj, old, [])]
+
+
+def estimate_costs(schema: Json) -> dict[tuple[str, int], tuple[int, int, int]]:
+    """Returns what the rules of a schema cost, by the paths of their nodes and their numbers: one
+    evaluation, one message, and how many values of the node an object has room for.
+    """
+    whole = structural_schema.parse(schema)
+    types = RuleTypes(whole)
+    costs: dict[tuple[str, int], tuple[int, int, int]] = {}
+
+    def walk(node: structural_schema.StructuralSchema, path: str) -> None:
+        for number, rule in enumerate(node.rules):
+            old, described = bool(rule.get("optionalOldSelf")), types.described(node)
+            cost, message = (
+                types.find(rule[part], node, optional_old=old).cost if rule.get(part) else 0
+                for part in ("rule", "messageExpression")
+            )
+            most_often = described.most_often if described is not None else 0
+            costs[path, number] = (cost, message, most_often)
+        for name, inner in node.properties.items():
+            walk(inner, f"{path}.{name}")
+        for below, suffix in ((node.items, "[]"), (node.additional, "{}")):
+            if below is not None:
+                walk(below, path + suffix)
+
+    walk(whole, "")
+    return costs
 
 
 def prune(schema: Json, value: Json, *, is_root: bool) -> tuple[Json, list[str]]:

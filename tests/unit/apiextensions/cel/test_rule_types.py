@@ -6,7 +6,7 @@ import pytest
 
 from kcm.api.custom.structural_schema import parse
 from kcm.apiextensions.cel import expressions
-from kcm.apiextensions.cel.rule_types import RuleTypes
+from kcm.apiextensions.cel.rule_types import CheckedRule, RuleTypes
 from tests.unit.apiextensions.samples import TEXT, WHOLE, struct
 
 pytestmark = pytest.mark.skipif(not expressions.available(), reason="no library for CEL here")
@@ -32,7 +32,8 @@ def find(
 ) -> tuple[str, str]:
     whole = parse(schema | RULES if root else struct(node=schema | RULES))
     node = whole if root else whole.properties["node"]
-    return RuleTypes(whole).find(text, node, optional_old=optional_old)
+    checked = RuleTypes(whole).find(text, node, optional_old=optional_old)
+    return checked.type, checked.error
 
 
 @pytest.mark.parametrize(
@@ -103,13 +104,13 @@ def test_each_node_of_a_schema_has_its_own_type() -> None:
     whole = parse(struct(a=TEXT | RULES, b=struct(c=WHOLE) | RULES))
     types = RuleTypes(whole)
     a, b = whole.properties["a"], whole.properties["b"]
-    assert types.find("self == 'a'", a, optional_old=False) == ("BOOL", "")
-    assert types.find("self.c == 1", b, optional_old=False) == ("BOOL", "")
-    assert types.find("self.c == 1", a, optional_old=False)[0] == ""
+    assert types.find("self == 'a'", a, optional_old=False) == CheckedRule("BOOL", cost=2)
+    assert types.find("self.c == 1", b, optional_old=False) == CheckedRule("BOOL", cost=2)
+    assert types.find("self.c == 1", a, optional_old=False).type == ""
 
 
 def test_a_schema_that_protobuf_cannot_express_costs_the_other_nodes_nothing() -> None:
     odd = struct(**{"a": TEXT, "a" * 70_000: TEXT}) | RULES
     whole = parse(struct(odd=odd, plain=TEXT | RULES))
     types = RuleTypes(whole)
-    assert types.find("self == 1", whole.properties["plain"], optional_old=False)[0] == ""
+    assert types.find("self == 1", whole.properties["plain"], optional_old=False).type == ""
