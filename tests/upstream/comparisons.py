@@ -23,6 +23,7 @@ COMPARISONS: Mapping[Compare, tuple[str, ...]] = {
         f"autoscaling: {table}" for table in ("calculator", "groups", "requests", "limits", "syncs")
     ),
     scheduling.compare_scheduling: ("scheduling: filters", "scheduling: scores"),
+    scheduling.compare_scheduling_volumes: ("scheduling: volumes",),
     extensions.compare_definitions: ("definitions: verdicts", "definitions: fields"),
     extensions.compare_rules: ("rules",),
     extensions.compare_costs: ("costs",),

@@ -23,6 +23,17 @@ def compare_scheduling() -> Differences:
     return {"scheduling: filters": filters, "scheduling: scores": scores}
 
 
+def compare_scheduling_volumes() -> Differences:
+    """Returns where a pod's volumes keep it from another node, or for other reasons."""
+    differing: dict[int, str] = {}
+    for number, case in cases.read("scheduling_volumes"):
+        got = scheduling.filter_volumes(case)
+        if got != case["want"]:
+            where = f"{case['plugin']} {case['t']} {case.get('op', '')}"
+            differing[number] = f"{where}: wanted {case['want']}, got {got}"
+    return {"scheduling: volumes": differing}
+
+
 def _compare_filters(scene: scheduling.Scene, case: Case) -> list[str]:
     want, way = case["want"], case.get("op", "")
     if way == "names":

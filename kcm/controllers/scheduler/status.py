@@ -42,12 +42,13 @@ NODE_PORTS = unschedulable(
 )
 ONE_POD_CONFLICT = unschedulable(
     "VolumeRestrictions",
-    "node has pod using PersistentVolumeClaim with the same name and ReadWriteOncePod access mode",
+    "node(s) unavailable due to PersistentVolumeClaim with ReadWriteOncePod access mode "
+    "already in-use by another pod",
 )
 TOO_MANY_VOLUMES = unschedulable("NodeVolumeLimits", "node(s) exceed max volume count")
 OTHER_ZONE = unresolvable("VolumeZone", "node(s) had no available volume zone")
 VOLUME_GONE = "node(s) unavailable due to one or more pvc(s) bound to non-existent pv(s)"
-VOLUME_ELSEWHERE = "node(s) had volume node affinity conflict"
+VOLUME_ELSEWHERE = "node(s) didn't match PersistentVolume's node affinity"
 NO_VOLUME = "node(s) didn't find available persistent volumes to bind"
 NO_SPACE = "node(s) did not have enough free storage"
 SPREAD = unschedulable("PodTopologySpread", "node(s) didn't match pod topology spread constraints")

@@ -18,6 +18,7 @@ from kcm.controllers.scheduler.plugins.local import (
     score_least_allocated,
 )
 from kcm.controllers.scheduler.plugins.normalizing import reverse, scale, stretch
+from kcm.controllers.scheduler.plugins.prefilter import volume_rule_of
 from kcm.controllers.scheduler.plugins.spread import (
     HARD,
     SOFT,
@@ -28,6 +29,8 @@ from kcm.controllers.scheduler.plugins.spread import (
 )
 from kcm.controllers.scheduler.snapshot import Snapshot
 from kcm.controllers.scheduler.status import NODE_ABSENT, NODE_AFFINITY, Status
+from kcm.controllers.scheduler.volumes.view import StorageView
+from kcm.testing.views import FakeView
 from tests.upstream.adapter import Json, decode
 from tests.upstream.cases import Case
 
@@ -54,13 +57,13 @@ class Scene:
         self._plugin: str = case["plugin"]
         pod = decode(case["pod"], "v1", "Pod")
         assert isinstance(pod, Pod)
-        self._info = PodInfo(pod)
-        self._filters = LocalFilters(self._info)
+        self.info = PodInfo(pod)
+        self._filters = LocalFilters(self.info)
         nodes = [decode(one["node"], "v1", "Node") for one in case["nodes"]]
         pods = [decode(pod, "v1", "Pod") for one in case["nodes"] for pod in one["pods"]]
         namespaces = [decode(one, "v1", "Namespace") for one in case.get("namespaces", ())]
-        self._snapshot = Snapshot()
-        self._snapshot.update(
+        self.snapshot = Snapshot()
+        self.snapshot.update(
             1,
             [node for node in nodes if isinstance(node, Node)],
             [pod for pod in pods if isinstance(pod, Pod)],
@@ -74,7 +77,7 @@ class Scene:
 
     def filter(self, name: str) -> Json:
         """Returns code and reasons of the plugin's rejection of a node, or nothing."""
-        node = self._snapshot.by_name[name]
+        node = self.snapshot.by_name[name]
         if self._plugin in _OF_NODES:
             status = self._filters.filter_node(node)
             if status is NODE_ABSENT:  # what upstream's PreFilter leaves out, its Filter refuses
@@ -89,18 +92,18 @@ class Scene:
     def _rule(self) -> Rule | None:
         if self._plugin == "interpodaffinity":
             return self._interpod()
-        constraints = constraints_of(self._info, HARD)
+        constraints = constraints_of(self.info, HARD)
         if not constraints:
             return None
-        return HardSpread(self._info, constraints, self._snapshot, self._filters)
+        return HardSpread(self.info, constraints, self.snapshot, self._filters)
 
     def _interpod(self) -> InterPod:
         weight = self._case.get("args", {}).get("weight", 1)
-        return InterPod(self._info, self._snapshot, weight).count_all(self._snapshot)
+        return InterPod(self.info, self.snapshot, weight).count_all(self.snapshot)
 
     def count(self, names: Sequence[str]) -> list[int]:
         """Returns the plugin's counts for nodes, before they become scores."""
-        nodes = [self._snapshot.by_name[name] for name in names]
+        nodes = [self.snapshot.by_name[name] for name in names]
         tolerations, rule = self._filters.tolerations, self._filters.rule
         if self._plugin == "tainttoleration":
             return [taints.count_untolerated_soft(node.taints, tolerations) for node in nodes]
@@ -112,23 +115,23 @@ class Scene:
     def score(self, names: Sequence[str]) -> list[int]:
         """Returns the plugin's scores for nodes, from 0 to 100."""
         if self._plugin == "podtopologyspread":
-            return self._spread([self._snapshot.by_name[name].index for name in names])
+            return self._spread([self.snapshot.by_name[name].index for name in names])
         normalize = {"tainttoleration": reverse, "nodeaffinity": scale, "interpodaffinity": stretch}
         return normalize[self._plugin](self.count(names))
 
     def _spread(self, indexes: list[int]) -> list[int]:
         arguments = self._case.get("args", {})
-        system = not self._info.source.spec.topology_spread_constraints
-        constraints = constraints_of(self._info, SOFT)
+        system = not self.info.source.spec.topology_spread_constraints
+        constraints = constraints_of(self.info, SOFT)
         if system:
             constraints = system_constraints(Selector.parse(arguments.get("selector", "")))
-        spread = SoftSpread(self._info, constraints, self._snapshot, self._filters, system=system)
+        spread = SoftSpread(self.info, constraints, self.snapshot, self._filters, system=system)
         return spread.scores(indexes)
 
     def rate(self, name: str, way: str) -> int:
         """Returns the score of one node, from 0 to 100."""
-        node = self._snapshot.by_name[name]
-        return _RATES[way](self._info, node, self._snapshot)
+        node = self.snapshot.by_name[name]
+        return _RATES[way](self.info, node, self.snapshot)
 
 
 def _score_images(info: PodInfo, node: NodeInfo, snapshot: Snapshot) -> int:
@@ -142,6 +145,28 @@ _RATES: dict[str, Callable[[PodInfo, NodeInfo, Snapshot], int]] = {
     ),
     "images": _score_images,
 }
+
+
+# --- Volumes.
+
+
+_OF_VOLUMES = {
+    "volumerestrictions": "VolumeRestrictions",
+    "nodevolumelimits": "NodeVolumeLimits",
+    "volumebinding": "VolumeBinding",
+    "volumezone": "VolumeZone",
+}
+
+
+def filter_volumes(case: Case) -> Json:
+    """Returns code and reasons of a plugin's rejection of a node for the pod's volumes."""
+    scene = Scene(case)
+    view = FakeView(*(decode(obj) for obj in case["objects"]))
+    storage = StorageView(view, scene.snapshot)
+    rule = volume_rule_of(scene.info, storage)
+    node = scene.snapshot.by_name[case["name"]]
+    status = rule if isinstance(rule, Status) else rule.filter(node)
+    return _tell(status, _OF_VOLUMES[case["plugin"]])
 
 
 def _tell(status: Status | None, plugin: str) -> Json:

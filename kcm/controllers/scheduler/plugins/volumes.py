@@ -4,7 +4,7 @@ A claim that is bound ties the pod to the nodes that reach its volume. For a cla
 its first consumer, a node must reach a volume that fits, or its class must be able to make one.
 
 Source: the plugins volumerestrictions, nodevolumelimits, volumebinding and volumezone under
-pkg/scheduler/framework/plugins, Kubernetes 1.33. Departures: only claims count, not the inline
+pkg/scheduler/framework/plugins, Kubernetes 1.36. Departures: only claims count, not the inline
 disks of clouds; the gate StorageCapacityScoring is off.
 """
 
@@ -21,12 +21,11 @@ from kcm.controllers.scheduler.volumes.view import ClaimSearch, StorageView
 from kcm.helpers.volumes.binding import SELECTED_NODE, reaches, requested, reserve
 
 _ONE_POD = "ReadWriteOncePod"
-_ZONES = (
-    "failure-domain.beta.kubernetes.io/zone",
-    "failure-domain.beta.kubernetes.io/region",
-    "topology.kubernetes.io/zone",
-    "topology.kubernetes.io/region",
-)
+_RENAMED = {  # labels of old volumes, and the labels that nodes have
+    "failure-domain.beta.kubernetes.io/zone": "topology.kubernetes.io/zone",
+    "failure-domain.beta.kubernetes.io/region": "topology.kubernetes.io/region",
+}
+_ZONES = (*_RENAMED, *_RENAMED.values())
 
 
 @dataclass(frozen=True)
@@ -133,7 +132,8 @@ class VolumeRule:
         if not any(label in node.labels for label in _ZONES):
             return None
         for label, zones in self._zones:
-            if node.labels.get(label, _current(label, node)) not in zones:
+            here = node.labels.get(label, node.labels.get(_RENAMED.get(label, "")))
+            if here not in zones:
                 return status.OTHER_ZONE
         return None
 
@@ -180,15 +180,6 @@ class VolumeRule:
                 return why
             selected.append(search.claim)
         return ""
-
-
-def _current(label: str, node: NodeInfo) -> str:
-    """Returns the node's value under the other of a zone label's two names."""
-    kind = label.rpartition("/")[2]
-    for name in _ZONES:
-        if name.endswith(f"/{kind}") and name in node.labels:
-            return node.labels[name]
-    return ""
 
 
 def _with_node(claim: PersistentVolumeClaim, node: str) -> PersistentVolumeClaim:

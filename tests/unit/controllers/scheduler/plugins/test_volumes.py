@@ -80,7 +80,7 @@ def test_a_bound_claim_ties_the_pod_to_the_nodes_of_its_volume() -> None:
     assert bindings(plan_of(user(), bound(), volume, *TWO)) == {"user": "n2"}
     elsewhere = a_volume("1Gi", "uid", "claim", "Bound", node_affinity=on("n3"))
     assert failure(plan_of(user(), bound(), elsewhere, *TWO)) == (
-        "0/2 nodes are available: 2 node(s) had volume node affinity conflict."
+        "0/2 nodes are available: 2 node(s) didn't match PersistentVolume's node affinity."
     )
     assert failure(plan_of(user(), bound(), *TWO)) == (
         "0/2 nodes are available: 2 node(s) unavailable due to one or more pvc(s) bound to "
@@ -103,6 +103,15 @@ def test_a_volume_with_a_zone_is_reached_from_that_zone(
         assert failure(plan) == ("0/2 nodes are available: 2 node(s) had no available volume zone.")
 
 
+def test_a_volume_with_the_former_label_of_zones_is_reached_by_the_present_one() -> None:
+    former = "failure-domain.beta.kubernetes.io/zone"
+    nodes = (node("n1", zone="a"), node("n2", labels={former: "b"}))
+    old = a_volume("1Gi", "uid", "claim", "Bound", labels={former: "a"})
+    assert bindings(plan_of(user(), bound(), old, *nodes)) == {"user": "n1"}
+    new = a_volume("1Gi", "uid", "claim", "Bound", labels={ZONE: "b"})
+    assert bindings(plan_of(user(), bound(), new, *nodes)) == {}
+
+
 def test_a_volume_with_a_zone_is_reached_from_nodes_without_one() -> None:
     volume = a_volume("1Gi", "uid", "claim", "Bound", labels={ZONE: "a"})
     assert bindings(plan_of(user(), bound(), volume, node("n1"))) == {"user": "n1"}
@@ -114,8 +123,8 @@ def test_a_claim_of_one_pod_is_used_by_one() -> None:
     other = user(name="other", node="n1", phase="Running", priority=5)
     plan = plan_of(user(), other, claim, volume, *TWO)
     assert failure(plan) == (
-        "0/2 nodes are available: 2 node has pod using PersistentVolumeClaim with the same name "
-        "and ReadWriteOncePod access mode."
+        "0/2 nodes are available: 2 node(s) unavailable due to PersistentVolumeClaim with "
+        "ReadWriteOncePod access mode already in-use by another pod."
     )
     urgent = user(priority=10)
     evicted = plan_of(urgent, other, claim, volume, *TWO)
