@@ -278,14 +278,17 @@ class SimulatedNodes:
 
     # --- changes by others
 
-    def handle_changed(self, name: str, raw: bytes, version: int, now: float) -> bool:
+    def handle_changed(
+        self, name: str, raw: bytes, version: int, now: float, *, is_listed: bool = False
+    ) -> bool:
         """Handles a written Node object. Returns whether the node has to report its status at once.
 
-        `raw` is the object's JSON, `version` its resourceVersion.
+        `raw` is the object's JSON, `version` its resourceVersion. As for pods, an older version
+        than the known one is news only if it `is_listed`.
         """
         node = self.by_name[name]
-        known = node.object.metadata.resource_version if node.object else None
-        if known is not None and int(known) >= version:
+        known = int(node.object.metadata.resource_version or 0) if node.object else 0
+        if known == version or (known > version and not is_listed):
             return False
         try:
             changed = damage.decode_object(NODES, name, raw)

@@ -65,17 +65,21 @@ class SimulatedPods:
 
     # --- changes from the watch
 
-    def handle_changed(self, key: str, raw: bytes, version: int) -> None:
+    def handle_changed(
+        self, key: str, raw: bytes, version: int, *, is_listed: bool = False
+    ) -> None:
         """Handles a written pod, whether this process or another client wrote it.
 
-        `raw` is the pod's JSON, `version` its resourceVersion.
+        `raw` is the pod's JSON, `version` its resourceVersion. An older version than the known one
+        is news only if it `is_listed`: then a failover of the store has undone the later write.
         """
         known = self.tracked.get(key)
         if known is None and BOUND not in raw:
             return
-        if known is not None and version <= known.version:
-            if version == known.version:
-                known.raw, known.pod = raw, None  # this is our own write
+        if known is not None and version == known.version:
+            known.raw, known.pod = raw, None  # this is our own write
+            return
+        if known is not None and version < known.version and not is_listed:
             return
         try:
             pod = damage.decode_object(PODS, key, raw)

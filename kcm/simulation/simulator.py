@@ -143,7 +143,7 @@ class Simulator(Loop):
         present = set()
         for name, raw, version in self._objects(NODES):
             present.add(name)
-            self._node_changed(name, raw, version, now)
+            self._node_changed(name, raw, version, now, is_listed=True)
         for name in self.nodes.by_name.keys() - present:
             self.nodes.handle_deleted(name)
 
@@ -151,7 +151,7 @@ class Simulator(Loop):
         present = set()
         for key, raw, version in self._objects(PODS):
             present.add(key)
-            self.pods.handle_changed(key, raw, version)
+            self.pods.handle_changed(key, raw, version, is_listed=True)
         self.pods.forget_missing(present)
 
     def _objects(self, resource: Resource) -> list[tuple[str, bytes, int]]:
@@ -198,12 +198,14 @@ class Simulator(Loop):
             log.info("A node was deleted; starting it registers it again", node=change.key)
             self.nodes.handle_deleted(change.key)
 
-    def _node_changed(self, name: str, raw: bytes, version: int, now: float) -> None:
+    def _node_changed(
+        self, name: str, raw: bytes, version: int, now: float, *, is_listed: bool = False
+    ) -> None:
         node = self.nodes.get(name)
         if node is None:
             return
         before = None if node.object is None or node.silent(now) else node.object
-        if not self.nodes.handle_changed(name, raw, version, now):
+        if not self.nodes.handle_changed(name, raw, version, now, is_listed=is_listed):
             return
         self._timers.set(("report", name), now)
         if before is not None and node.object is not None and _is_alike(before, node.object):

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import pytest
@@ -114,6 +115,13 @@ class World:
     def metrics(self) -> StoredMetrics:
         """Returns the metrics that the nodes have reported."""
         return StoredMetrics(UsageBoard(self.io), self.clock)
+
+    def keep(self, resource: str, key: str) -> Callable[[], object]:
+        """Returns what undoes the later writes to an object, as a failover does that loses them."""
+        stored = self.io.keys.object(resource, key)
+        copied = stored + ":copied"
+        self.io.execute("COPY", stored, copied, "REPLACE")
+        return partial(self.io.execute, "COPY", copied, stored, "REPLACE")
 
     def delete(self, name: str, **options: Any) -> None:
         self.store.delete(PODS, f"default/{name}", DeleteOptions(**options))

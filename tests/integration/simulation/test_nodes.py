@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import threading
+from datetime import datetime
 from typing import Any
 
 import pytest
@@ -195,3 +196,23 @@ def test_changes_by_others_do_not_put_the_next_report_off(world: World) -> None:
         world.store.patch(NODES, "node-1", {"metadata": {"labels": {"n": str(number)}}})
         world.go(8, step=2)
     assert world.node("node-1").status.conditions != heartbeat
+
+
+def test_a_node_whose_last_writes_a_failover_has_undone_goes_on_reporting(world: World) -> None:
+    def reported() -> datetime | None:
+        conditions = world.node("node-1").status.conditions or ()
+        return next(c.last_heartbeat_time for c in conditions if c.type == "Ready")
+
+    world.restart(report_every=10.0)
+    world.go()
+    undo = world.keep("nodes", "node-1")
+    world.store.patch(NODES, "node-1", {"metadata": {"annotations": {"a": "b"}}})
+    world.go(1)
+    undo()
+    world.simulator.begin()
+    before = reported()
+    world.go(20)
+    after = reported()
+    assert before is not None
+    assert after is not None
+    assert after > before

@@ -1,13 +1,17 @@
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
+import pytest
+
+from kcm import errors
 from kcm.api import codec
 from kcm.api.core_v1 import EphemeralContainer, Node, Pod, PodCondition
 from kcm.simulation import commands
 from kcm.simulation.commands import NodeCommand
 from kcm.simulation.scripting.scripts import PREFIX
-from kcm.store import Subresource
+from kcm.store import Subresource, WriteItem
 from tests.integration.simulation.conftest import NODES, PODS, World
 
 
@@ -277,3 +281,28 @@ def test_a_debugger_runs_beside_the_container_and_after_a_restart(world: World) 
         assert world.list_pods()["a"] == "1/1 Running"
         world.restart()
         world.go(3)
+
+
+def test_a_pod_whose_last_status_a_failover_has_undone_is_removed(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse_removals(items: Sequence[WriteItem[Pod]], **options: Any) -> Any:
+        if any(item.op == "delete" for item in items):
+            raise errors.StoreUnavailable("away")
+        return write(items, **options)
+
+    world.go()
+    world.pod("a")
+    world.go(3)
+    write = world.simulator_store.write
+    monkeypatch.setattr(world.simulator_store, "write", refuse_removals)
+    world.delete("a", grace_period_seconds=1)
+    undo = world.keep("pods", "default/a")
+    with pytest.raises(errors.StoreUnavailable):
+        world.go(3)
+    assert world.get("a").status.phase == "Succeeded"
+    undo()
+    monkeypatch.undo()
+    world.simulator.begin()
+    world.go(1)
+    assert world.list_pods() == {}
