@@ -41,6 +41,11 @@ def new_cri_services(options: KubeletOptions, clock: Clock) -> RuntimeServices:
     with suppress(CallFailed):  # the runtime has gone again; the next start does it
         runtime.clean_up_groups()
     images = CRIImages(channel)
+
+    def list_sandboxes() -> set[str]:
+        return {sandbox.id for sandbox in channel.call("ListPodSandbox").items}
+
+    shims = ShimCollector(channel.endpoint.removeprefix(_SCHEME), list_sandboxes, clock)
     return RuntimeServices(
         runtime,
         Prober(runtime),
@@ -49,7 +54,7 @@ def new_cri_services(options: KubeletOptions, clock: Clock) -> RuntimeServices:
         is_prepared=True,
         reopen_log=runtime.reopen_container_log,
         events=ContainerEvents(channel, {OWNER: owner}, clock),
-        runs=[("shims", ShimCollector(channel.endpoint.removeprefix(_SCHEME), clock).run)],
+        runs=[("shims", shims.run)],
     )
 
 

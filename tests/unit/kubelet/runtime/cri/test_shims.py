@@ -1,7 +1,8 @@
-"""A shim is ended only if it is the runtime's own, has no folder any more, and no process."""
+"""A shim is ended only if the runtime has lost it, and if it has no process to look after."""
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import subprocess
@@ -12,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+from kcm.kubelet.runtime.cri.channel import CallFailed
 from kcm.kubelet.runtime.cri.shims import ShimCollector
 from kcm.testing.clock import FakeClock
 from kcm.testing.waiting import until
@@ -20,6 +22,11 @@ SOCKET = "/run/of-a-test/containerd.sock"
 IDLE = "print('up', flush=True); import time; time.sleep(600)"
 BUSY = f"import os; os.fork() or os.execvp('sleep', ['sleep', '600']); {IDLE}"
 TASKS = "io.containerd.runtime.v2.task/k8s.io"
+OF_CRI = {"annotations": {"io.kubernetes.cri.container-type": "sandbox"}}
+
+
+def new_collector(*sandboxes: str) -> ShimCollector:
+    return ShimCollector(SOCKET, lambda: {*sandboxes}, FakeClock())
 
 
 @contextmanager
@@ -43,7 +50,7 @@ def running_shim(
 
 
 def test_a_lost_shim_is_ended_when_it_is_seen_a_second_time(tmp_path: Path) -> None:
-    collector, folder = ShimCollector(SOCKET, FakeClock()), tmp_path / TASKS / "a"
+    collector, folder = new_collector(), tmp_path / TASKS / "a"
     with running_shim(folder) as shim:
         assert collector.collect() == collector.collect() == []
         folder.rmdir()
@@ -65,8 +72,41 @@ def test_a_lost_shim_is_ended_when_it_is_seen_a_second_time(tmp_path: Path) -> N
 def test_other_processes_are_left_alone(
     tmp_path: Path, place: str, different: dict[str, str]
 ) -> None:
-    collector, folder = ShimCollector(SOCKET, FakeClock()), tmp_path / place / "a"
+    collector, folder = new_collector(), tmp_path / place / "a"
     with running_shim(folder, **different) as shim:
         folder.rmdir()
         assert [collector.collect() for _ in range(3)] == [[], [], []]
         assert shim.poll() is None
+
+
+def test_a_shim_of_a_sandbox_that_is_not_listed_is_ended(tmp_path: Path) -> None:
+    folder = tmp_path / TASKS / "a"
+    with running_shim(folder) as shim:
+        (folder / "config.json").write_text(json.dumps(OF_CRI))
+        assert [new_collector("a").collect() for _ in range(2)] == [[], []]
+        collector = new_collector("b")
+        assert (collector.collect(), collector.collect()) == ([], [shim.pid])
+
+
+@pytest.mark.parametrize("config", ["", "[]", "{", '{"annotations": {}}', '{"annotations": 1}'])
+def test_a_shim_of_no_sandbox_is_left_alone(tmp_path: Path, config: str) -> None:
+    collector, folder = new_collector(), tmp_path / TASKS / "a"
+    with running_shim(folder) as shim:
+        (folder / "config.json").write_text(config)
+        assert [collector.collect() for _ in range(3)] == [[], [], []]
+        assert shim.poll() is None
+
+
+def test_no_shim_is_ended_while_the_runtime_does_not_answer(tmp_path: Path) -> None:
+    answers: list[set[str] | None] = [set(), None, set()]
+
+    def list_sandboxes() -> set[str]:
+        answer = answers.pop(0)
+        if answer is None:
+            raise CallFailed("rpc error: code = Unavailable desc = it is away")
+        return answer
+
+    collector, folder = ShimCollector(SOCKET, list_sandboxes, FakeClock()), tmp_path / TASKS / "a"
+    with running_shim(folder) as shim:
+        (folder / "config.json").write_text(json.dumps(OF_CRI))
+        assert [collector.collect() for _ in range(3)] == [[], [], [shim.pid]]
