@@ -23,7 +23,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from kcm.api.core_v1 import Pod
+from kcm.api.core_v1 import ContainerState, Pod
 from kcm.kubelet.runtime.cri.channel import CallFailed, RuntimeChannel
 from kcm.testing.waiting import let_time_pass, until
 from tests.containers.cluster import GROUP, Cluster, Json, build_pod, shell
@@ -140,15 +140,20 @@ class ContainerChaos:
             starts = marks.read_text().split().count("main") if marks.exists() else 0
             restarts = statuses[0].restart_count or 0
             ends = pods[name].spec.restart_policy == "Never"
+            first = next(iter(status.init_container_statuses or ()), None)
+            if ends and not starts and first is not None and _has_lost_code(first.state):
+                self.outcome.codes_lost += 1  # its pod has failed, as its first container seems to
+                continue
             if starts != 1:
-                self.outcome.restarted.append(f"{name}: {starts} starts, {status}")
+                shown = (first and first.state, statuses[0].state)
+                self.outcome.restarted.append(f"{name}: {starts} starts, {shown}")
             # One that was made, and not started, counts as an attempt, as upstream.
             self.outcome.remade += restarts
             if running[name] != (0 if ends else 1):
                 self.outcome.doubled.append(f"{name}: {running[name]} processes")
             state = statuses[0].state
             end = state.terminated if state else None
-            if ends and end and (end.exit_code, end.reason) == (255, "Unknown"):
+            if ends and _has_lost_code(state):
                 self.outcome.codes_lost += 1
             elif ends and (not end or end.exit_code != int(name.rpartition("-")[2]) % 2):
                 self.outcome.failed.append(f"{name}: {state}")
@@ -226,6 +231,12 @@ class ContainerChaos:
         for folder in ("pods", "logs"):
             left += [str(path) for path in (self._cluster.kubelet_root / folder).iterdir()]
         return left + [f"process of {name}" for name in self._list_running()]
+
+
+def _has_lost_code(state: ContainerState | None) -> bool:
+    """Reports whether a container ended while containerd was away, which says so with this code."""
+    end = state.terminated if state else None
+    return end is not None and (end.exit_code, end.reason) == (255, "Unknown")
 
 
 def _is_at_rest(pod: Pod) -> bool:

@@ -30,4 +30,4 @@ def test_nothing_is_lost_or_left_of_pods_whose_keepers_are_killed() -> None:
         finally:
             cluster.stop()
     runtimes = (outcome.codes_lost, outcome.networks_left)  # what containerd itself loses
-    assert outcome == Outcome(outcome.kills, outcome.pods, outcome.remade, *runtimes)
+    assert outcome == Outcome(outcome.kills, outcome.pods, outcome.remade, *runtimes), outcome
