@@ -4,7 +4,7 @@ Routes of nodes that are gone, and of ranges that they have no longer, are delet
 NetworkUnavailable of a node says whether its routes exist. It needs --allocate-node-cidrs and
 --configure-cloud-routes.
 
-Source: staging/src/k8s.io/cloud-provider/controllers/route/route_controller.go, Kubernetes 1.33.
+Source: staging/src/k8s.io/cloud-provider/controllers/route/route_controller.go, Kubernetes 1.36.
 Departure: a change of a node leads to a look at once, in addition to the periodic ones.
 """
 
@@ -188,7 +188,7 @@ def _event(node: Node, failed: Mapping[str, str]) -> Event:
 
 
 def _condition_writes(node: Node, created: bool, now: datetime) -> Iterator[Patch[Node]]:
-    """Yields the write of the condition, unless its status is right."""
+    """Yields the write of the condition, unless it is this controller's own already."""
     status, reason, message = _CREATED if created else _NOT_CREATED
     wanted = NodeCondition(
         type=NETWORK_UNAVAILABLE,
@@ -202,7 +202,8 @@ def _condition_writes(node: Node, created: bool, now: datetime) -> Iterator[Patc
     def change(obj: Node) -> Node:
         conditions = obj.status.conditions or []
         others = [one for one in conditions if one.type != NETWORK_UNAVAILABLE]
-        if any(one.type == NETWORK_UNAVAILABLE and one.status == status for one in conditions):
+        present = [one for one in conditions if one.type == NETWORK_UNAVAILABLE]
+        if any((one.status, one.reason) == (status, reason) for one in present):
             return obj
         return obj.with_status(obj.status.replace(conditions=[*others, wanted]))
 

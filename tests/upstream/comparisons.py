@@ -4,7 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from tests.upstream import autoscaling, extensions, nodes, objects, scheduling, values, volumes
+from tests.upstream import (
+    autoscaling,
+    controllers,
+    extensions,
+    nodes,
+    objects,
+    scheduling,
+    values,
+    volumes,
+)
 from tests.upstream.accepted import Compare
 
 COMPARISONS: Mapping[Compare, tuple[str, ...]] = {
@@ -24,6 +33,7 @@ COMPARISONS: Mapping[Compare, tuple[str, ...]] = {
     ),
     scheduling.compare_scheduling: ("scheduling: filters", "scheduling: scores"),
     scheduling.compare_scheduling_volumes: ("scheduling: volumes",),
+    controllers.compare_controllers: ("controllers",),
     extensions.compare_definitions: ("definitions: verdicts", "definitions: fields"),
     extensions.compare_rules: ("rules",),
     extensions.compare_costs: ("costs",),

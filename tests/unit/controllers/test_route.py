@@ -150,6 +150,15 @@ def test_routes_follow_the_nodes(
     assert there.take_calls() == ["list"]
 
 
+def test_the_condition_of_another_agent_becomes_the_controllers_own() -> None:
+    """As where Calico has said that the network is up."""
+    about = NodeCondition(type="NetworkUnavailable", status="False", reason="CalicoIsUp")
+    there = world([N1.with_status(N1.status.replace(conditions=[about]))], [R1])
+    there.sync(ROUTES)
+    (node,) = there.of(Node)
+    assert [one.reason for one in node.status.conditions or ()] == ["RouteCreated"]
+
+
 def test_a_route_that_cannot_be_created_makes_its_node_unavailable() -> None:
     there = world([N1, N2], [R1])
     there.memory_cloud.failures["create"] = CloudError("too many routes")

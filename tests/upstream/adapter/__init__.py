@@ -91,7 +91,7 @@ def decode(obj: Json, api_version: str = "", kind: str = "") -> KubeObject:
 
 def apply_defaults(obj: Json) -> Json:
     """Returns the object with its defaults. Raises ApiError and NotExpressible."""
-    return _to_json(defaults.apply(decode(obj)))
+    return to_json(defaults.apply(decode(obj)))
 
 
 def judge(case: Case) -> Verdict:
@@ -108,7 +108,7 @@ def judge(case: Case) -> Verdict:
 
 def store(case: Case, now: datetime) -> Json:
     """Returns what is stored after a valid creation or update. Raises as `judge`, and ApiError."""
-    return _to_json(_write(case, now))
+    return to_json(_write(case, now))
 
 
 def _write(case: Case, now: datetime) -> KubeObject:
@@ -154,7 +154,8 @@ def _as_stored(old: KubeObject) -> KubeObject:
     )
 
 
-def _to_json(obj: KubeObject) -> Json:
+def to_json(obj: KubeObject) -> Json:
+    """Returns an object as JSON."""
     return json.loads(codec.encode(obj))
 
 
@@ -362,6 +363,6 @@ def bind_volumes(key: str, objects: list[Json]) -> BinderResult:
     left: dict[str, list[Json]] = {"PersistentVolume": [], "PersistentVolumeClaim": []}
     for obj in world.objects.values():
         if type(obj).__name__ in left:
-            left[type(obj).__name__].append(_to_json(obj))
+            left[type(obj).__name__].append(to_json(obj))
     events = [f"{event.type} {event.reason} {event.message}" for event in plan.events]
     return BinderResult(left, events, str(plan.error or ""))
