@@ -17,6 +17,7 @@ _CALLS: dict[str, Callable[[Case], Any]] = {
     "bootstrap_signer": controllers.sign_cluster_info,
     "token_cleaner": controllers.clean_token,
     "expander": controllers.expand,
+    "attach_detach": controllers.attach,
     "cloud_node": controllers.sync_cloud_node,
     "node_labels": controllers.reconcile_node_labels,
     "cloud_node_lifecycle": controllers.monitor_node,

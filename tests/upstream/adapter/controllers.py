@@ -12,7 +12,9 @@ from cryptography import x509
 
 from kcm.api.certificates_v1 import FAILED, CertificateSigningRequest, has_condition
 from kcm.api.core_v1 import Node, NodeAddress, Secret, Service
-from kcm.apimachinery.meta_v1 import KubeObject
+from kcm.api.storage_v1 import VolumeAttachment
+from kcm.apimachinery.meta_v1 import KubeObject, format_time
+from kcm.controllers.attachdetach.controller import AttachDetachOptions
 from kcm.controllers.bootstrapsigner import CLUSTER_INFO, BootstrapSignerController
 from kcm.controllers.cloudnode import CloudNodeController
 from kcm.controllers.cloudnode.nodes import reconcile_labels
@@ -33,8 +35,11 @@ from kcm.controllers.tokencleaner import TokenCleanerController
 from kcm.helpers.bootstrap_tokens import read_signing_token
 from kcm.reconcile.cloudprovider.interface import CloudError, InstanceMetadata, Route
 from kcm.reconcile.plan import Delete, UpdateStatus
+from kcm.testing.storage_builders import claim, csi_volume
 from kcm.testing.views import NOW, FakeView
+from kcm.testing.world import World
 from tests.signing_requests import build_pem_request, signing_request, write_authority
+from tests.unit.controllers import attachdetach_world as attaching
 from tests.unit.controllers.clouds import CloudWorld
 from tests.upstream.adapter import Json, decode, to_json
 from tests.upstream.cases import Case
@@ -120,6 +125,44 @@ def expand(case: Case) -> Json:
     written: list[Any] = plan.writes
     noted = [write.new.annotations for write in written if write.new.annotations]
     return {"error": plan.error is not None, "annotations": noted[0] if noted else None}
+
+
+# --- Attaching.
+
+
+def attach(case: Case) -> Json:
+    """Returns what a sync attaches, detaches and tells about one volume of a CSI driver."""
+    modes = ["ReadWriteMany"] if case.get("shared") else ["ReadWriteOnce"]
+    data = claim(volume_name="disk", status={"phase": "Bound"}, access_modes=modes)
+    disk = csi_volume(bound_to=data, access_modes=modes)
+    far = claim(namespace="ns2", volume_name="far", status={"phase": "Bound"})
+    objects: list[KubeObject] = [data, disk, far, csi_volume("far", handle="disk", bound_to=far)]
+    memory: dict[str, str] = {}
+    for name, state in case["nodes"].items():
+        taints = [attaching.TAINT] if state.get("out_of_service") else []
+        listed, used = state.get("attached", False), state.get("in_use", False)
+        ready = state.get("ready", True)
+        objects.append(
+            attaching.node(name, attached=listed, in_use=used, taints=taints, ready=ready)
+        )
+        if "attachment" in state:
+            objects.append(attaching.attachment(name, attached=state["attachment"]))
+        if "waited" in state:
+            since = NOW - timedelta(seconds=state["waited"])
+            memory[f"detach-since {name}"] = format_time(since)
+        for text in state.get("pods", ()):
+            namespace, _, pod = text.partition("/")
+            near = "default" if namespace == "ns1" else namespace
+            objects.append(attaching.user(pod, on=name, namespace=near))
+    options = AttachDetachOptions(disable_force_detach_on_timeout=not case.get("forces", True))
+    plan = attaching.sync(*objects, memory=memory, options=options)
+    before = {one.spec.node_name for one in objects if isinstance(one, VolumeAttachment)}
+    after, _ = attaching.settle(World(*objects), plan)
+    return {
+        "attach": [name for name in after if name.rstrip("*") not in before],
+        "detach": [name.rstrip("*") for name in after if name.endswith("*")],
+        "events": sorted(message for _, _, message in attaching.events(plan)),
+    }
 
 
 # --- Nodes of clouds.
