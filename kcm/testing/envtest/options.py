@@ -18,7 +18,7 @@ from kcm.testing.envtest.runtime_config import check_runtime_config
 
 CONTROLLERS = "KCM_ENVTEST_CONTROLLERS"
 NODES = "KCM_ENVTEST_NODES"
-_CERTIFICATE = "apiserver"  # the stem of the files in --cert-dir
+PAIR = ("apiserver.crt", "apiserver.key")  # the files in --cert-dir
 
 # Flags that are settings of kcm, by the flag.
 _SETTINGS = {
@@ -51,6 +51,7 @@ class EnvtestOptions:
     controllers: tuple[str, ...] = ()
     nodes: int = 0
     signing_key: str = ""  # the path of the key for service account tokens, "" for a new one
+    cert_dir: str = ""  # where to leave the certificate that the server makes itself, if anywhere
 
     @property
     def is_bare(self) -> bool:
@@ -65,9 +66,16 @@ def asks_for_controllers(environment: Mapping[str, str]) -> bool:
 
 def read(values: Mapping[str, str], environment: Mapping[str, str]) -> EnvtestOptions:
     """Returns the options for the flags that are acted on. Raises ConfigurationError."""
-    given = {**_DEFAULTS, **values}
+    given = {**_DEFAULTS, **{flag: value for flag, value in values.items() if value}}
     check_enabled(given.pop("enable-admission-plugins", ""))
     check_runtime_config(given.pop("runtime-config", ""))
+    folder = given.pop("cert-dir", "")
+    has_pair = bool(folder) and all(os.path.exists(os.path.join(folder, name)) for name in PAIR)
+    if has_pair and "tls-cert-file" not in given:
+        given |= {
+            flag: os.path.join(folder, name)
+            for flag, name in zip(("tls-cert-file", "tls-private-key-file"), PAIR, strict=True)
+        }
     settings = {name: given.pop(flag) for flag, name in _SETTINGS.items() if flag in given}
     nodes = environment.get(NODES) or "0"
     if not nodes.isdigit():
@@ -78,16 +86,12 @@ def read(values: Mapping[str, str], environment: Mapping[str, str]) -> EnvtestOp
         controllers=tuple(filter(None, environment.get(CONTROLLERS, "").split(","))),
         nodes=int(nodes),
         signing_key=values.get("service-account-signing-key-file", ""),
+        cert_dir="" if has_pair or "tls-cert-file" in values else folder,
     )
 
 
 def _read_api(given: dict[str, str]) -> ServerOptions:
     """Returns the options of the API server, which the command `kcm apiserver` reads."""
-    folder = given.pop("cert-dir", "")
-    if folder and "tls-cert-file" not in given:
-        pair = {"tls-cert-file": ".crt", "tls-private-key-file": ".key"}
-        files = {flag: os.path.join(folder, _CERTIFICATE + end) for flag, end in pair.items()}
-        given |= files if all(map(os.path.exists, files.values())) else {}
     given["port"] = given.pop("secure-port")
     if "request-timeout" in given:
         given["request-timeout"] = str(parse_duration(given["request-timeout"]).total_seconds())

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import logging
 import os
+import shutil
 import signal
 import socket
 import sys
@@ -53,9 +54,11 @@ def serve(connection: socket.socket, living: int, folder: Path) -> int:
         return 0
     store = SharedStore(folder)
     try:
-        plane = _build(options.read(values, os.environ), store)
+        wanted = options.read(values, os.environ)
+        plane = _build(wanted, store)
         try:
             plane.start()
+            _leave_certificate(store.folder, wanted.cert_dir)
             select(ends, [], [])
         finally:
             plane.stop()
@@ -67,6 +70,14 @@ def serve(connection: socket.socket, living: int, folder: Path) -> int:
         store.stop()
     _tell(connection, b"\0")
     return 0
+
+
+def _leave_certificate(made: Path, folder: str) -> None:
+    """Copies the certificate that the server has made for itself to --cert-dir, with its key."""
+    if folder:
+        Path(folder).mkdir(parents=True, exist_ok=True)
+        for name in options.PAIR:
+            shutil.copy(made / name, folder)
 
 
 def _tell(connection: socket.socket, word: bytes) -> None:

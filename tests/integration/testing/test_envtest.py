@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import json
 import socket
+import ssl
 import subprocess
 import sys
 import urllib.error
+import urllib.request
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
@@ -200,3 +202,22 @@ def test_a_client_of_another_authority_is_nobody(suite: Suite) -> None:
     suite.admin = suite.certificates / "apiserver"  # signed by the authority of servers
     with pytest.raises((urllib.error.URLError, OSError)):
         suite.ask(NAMESPACES)
+
+
+def test_a_server_leaves_its_own_certificate_in_an_empty_folder(
+    suite: Suite, tmp_path: Path
+) -> None:
+    suite.start_etcd()
+    made = tmp_path / "made"
+    suite.run_apiserver(f"--cert-dir={made}", "--client-ca-file=")
+    url = f"https://localhost:{suite.port}/livez"
+
+    def is_trusted() -> bool:
+        with suppress(OSError):
+            trust = ssl.create_default_context(cafile=made / "apiserver.crt")
+            with urllib.request.urlopen(url, context=trust, timeout=5) as response:
+                return bool(response.status == 200)
+        return False
+
+    until(is_trusted, url, TIMEOUT)
+    assert (made / "apiserver.key").stat().st_mode & 0o077 == 0

@@ -53,11 +53,15 @@ def test_flags_become_settings_and_options() -> None:
 
 
 def test_the_certificate_of_the_folder_is_served_if_it_is_there(tmp_path: Path) -> None:
-    assert options.read({"cert-dir": str(tmp_path)}, {}).api.certificate is None
+    empty = options.read({"cert-dir": str(tmp_path)}, {})
+    assert empty.api.certificate is None
+    assert empty.cert_dir == str(tmp_path)
     for name in ("apiserver.crt", "apiserver.key"):
         (tmp_path / name).touch()
-    served = options.read({"cert-dir": str(tmp_path)}, {}).api.certificate
+    whole = options.read({"cert-dir": str(tmp_path)}, {})
+    served = whole.api.certificate
     assert served is not None
+    assert whole.cert_dir == ""
     assert served.certificate == tmp_path / "apiserver.crt"
 
 
