@@ -29,5 +29,6 @@ def test_nothing_is_lost_or_left_of_pods_whose_keepers_are_killed() -> None:
             outcome = chaos.finish()
         finally:
             cluster.stop()
-    runtimes = (outcome.codes_lost, outcome.networks_left)  # what containerd itself loses
+    # What containerd itself loses.
+    runtimes = (outcome.codes_lost, outcome.states_lost, outcome.networks_left)
     assert outcome == Outcome(outcome.kills, outcome.pods, outcome.remade, *runtimes), outcome
