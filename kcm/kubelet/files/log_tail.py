@@ -7,6 +7,7 @@ Kubernetes 1.33.
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from pathlib import Path
 
 MOST = 4096  # bytes of a termination message from its file
@@ -29,6 +30,11 @@ def tail(log: Path) -> str:
     if size > 65536:
         ends = ends[1:]
     texts = [text(line) for line in ends if line]
+    return join_last(texts)
+
+
+def join_last(texts: Sequence[bytes]) -> str:
+    """Returns the text of the last of these lines: at most LOG_MOST bytes."""
     return b"".join(texts[-LOG_LINES:])[-LOG_MOST:].decode("utf-8", "replace")
 
 

@@ -34,19 +34,6 @@ def users_of(pod: Pod) -> set[int]:
     return {user for user in users if user is not None}
 
 
-def only_user_of(pod: Pod) -> int | None:
-    """Returns the user that the spec sets for every container of the pod.
-
-    Returns None if it sets none for some container, or different ones. (Upstream's FsUserFrom.)
-    """
-    of_pod = (pod.spec.security_context or PodSecurityContext()).run_as_user
-    users: set[int | None] = set()
-    for container in list_containers(pod.spec):
-        own = container.security_context.run_as_user if container.security_context else None
-        users.add(of_pod if own is None else own)
-    return users.pop() if len(users) == 1 else None
-
-
 def let_through(folder: Path, users: Collection[int]) -> None:
     """Lets these users, and no others, access paths below a folder of ours. They cannot list it.
 

@@ -11,31 +11,16 @@ from __future__ import annotations
 
 import os
 import tempfile
-from collections.abc import Mapping
-from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 
 from kcm.errors import ContainerConfigError
+from kcm.kubelet.environment.payloads import File, Payload
 from kcm.kubelet.files.folders import remove_tree
 
 DATA, NEW_DATA = "..data", "..data_tmp"
 _LONGEST_NAME = 255
 _LONGEST_PATH = 4096
-
-
-@dataclass(frozen=True)
-class File:
-    """A file's content and permission bits, and its owner and group if not the kubelet's."""
-
-    data: bytes
-    mode: int = 0o644
-    owner: int | None = field(default=None, compare=False)
-    group: int | None = field(default=None, compare=False)
-
-
-Payload = Mapping[str, File]
-"""The files of a volume, by their paths in it."""
 
 
 def write(volume: Path, payload: Payload) -> bool:

@@ -10,31 +10,14 @@ from __future__ import annotations
 
 import os
 import stat
-from collections.abc import Mapping
-from dataclasses import replace
 from pathlib import Path
 
 from kcm.api.core_v1 import Pod
-from kcm.kubelet.volumes.atomic import File, Payload
+from kcm.kubelet.environment.payloads import find_group
 
-_READ_WRITE, _READ, _SEARCH = 0o660, 0o440, 0o110
+_READ_WRITE, _SEARCH = 0o660, 0o110
 _ON_MISMATCH = "OnRootMismatch"
 _LOOK = os.O_NOFOLLOW | os.O_CLOEXEC | getattr(os, "O_PATH", 0)  # O_PATH is Linux's
-
-
-def find_group(pod: Pod) -> int | None:
-    """Returns the fsGroup of a pod, None without one."""
-    context = pod.spec.security_context
-    return context.fs_group if context is not None else None
-
-
-def give_files(payload: Payload, group: int | None) -> Mapping[str, File]:
-    """Returns the files of a volume that is written by the kubelet, readable for the group."""
-    if group is None:
-        return payload
-    return {
-        path: replace(file, mode=file.mode | _READ, group=group) for path, file in payload.items()
-    }
 
 
 def give_volume(folder: Path, pod: Pod) -> None:

@@ -23,6 +23,7 @@ from kcm.api.local_volumes import DRIVER
 from kcm.errors import ContainerConfigError
 from kcm.kubelet.cri import Mount
 from kcm.kubelet.environment.expansion import expand_strictly
+from kcm.kubelet.environment.payloads import Payloads, find_group, give_files
 from kcm.kubelet.environment.variables import Lookups, PodLocation
 from kcm.kubelet.files import beneath
 from kcm.kubelet.files.folders import remove_tree
@@ -32,8 +33,7 @@ from kcm.kubelet.volumes.access import let_through, users_of
 from kcm.kubelet.volumes.claimed import claimed_volume
 from kcm.kubelet.volumes.local import LocalVolumes
 from kcm.kubelet.volumes.mounter import SubPath, VolumeMounter, check_propagation
-from kcm.kubelet.volumes.ownership import find_group, give_files, give_volume
-from kcm.kubelet.volumes.payloads import Payloads
+from kcm.kubelet.volumes.ownership import give_volume
 
 LONGEST_FILE = 1024**2  # bytes of a file of environment variables
 _MEMORY = "Memory"

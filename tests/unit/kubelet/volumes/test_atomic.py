@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 
 from kcm.errors import ContainerConfigError
-from kcm.kubelet.volumes.atomic import File, write
+from kcm.kubelet.environment.payloads import File
+from kcm.kubelet.volumes.atomic import write
 
 
 def read_files(volume: Path) -> dict[str, str]:

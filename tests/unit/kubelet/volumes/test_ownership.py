@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from kcm.api.core_v1 import Pod
-from kcm.kubelet.volumes.atomic import File
-from kcm.kubelet.volumes.ownership import give_files, give_volume
+from kcm.kubelet.environment.payloads import File, give_files
+from kcm.kubelet.volumes.ownership import give_volume
 
 GROUP = 3000
 needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root gives files to other groups")

@@ -12,9 +12,8 @@ from kcm.api.core_v1 import ConfigMap, Container, Pod, Secret, Volume
 from kcm.api.core_v1.security import PodSecurityContext, SecurityContext
 from kcm.apimachinery.base import to_wire
 from kcm.errors import ContainerConfigError
+from kcm.kubelet.environment.payloads import File, Payloads
 from kcm.kubelet.environment.variables import PodLocation
-from kcm.kubelet.volumes.atomic import File
-from kcm.kubelet.volumes.payloads import Payloads
 from tests.lookups import FakeLookups
 
 

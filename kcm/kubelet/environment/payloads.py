@@ -1,4 +1,4 @@
-"""Builds the files of configMap, secret, downwardAPI and projected volumes.
+"""Builds the files of configMap, secret, downwardAPI and projected volumes, as values.
 
 Source: MakePayload in pkg/volume/{configmap,secret}/, CollectData in pkg/volume/downwardapi/ and
 collectData in pkg/volume/projected/, Kubernetes 1.33. Departure: clusterTrustBundle is not
@@ -9,8 +9,10 @@ from __future__ import annotations
 
 import base64
 from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 
 from kcm.api.core_v1 import Pod
+from kcm.api.core_v1.security import PodSecurityContext
 from kcm.api.core_v1.volume_sources import (
     ConfigMapVolumeSource,
     DownwardAPIVolumeFile,
@@ -27,12 +29,26 @@ from kcm.api.core_v1.volumes import (
 )
 from kcm.apimachinery.base import Model
 from kcm.errors import ContainerConfigError
+from kcm.helpers.pods import list_containers
 from kcm.kubelet.environment.variables import Lookups, PodLocation, field_value, resource_value
-from kcm.kubelet.volumes.access import only_user_of
-from kcm.kubelet.volumes.atomic import File
 
 DEFAULT_MODE = 0o644
 _TOKEN_SECONDS = 3600
+_GROUP_READ = 0o440
+
+
+@dataclass(frozen=True)
+class File:
+    """A file's content and permission bits, and its owner and group if not the kubelet's."""
+
+    data: bytes
+    mode: int = 0o644
+    owner: int | None = field(default=None, compare=False)
+    group: int | None = field(default=None, compare=False)
+
+
+Payload = Mapping[str, File]
+"""The files of a volume, by their paths in it."""
 
 Files = dict[str, File]
 
@@ -146,3 +162,32 @@ def _select_keys(
         elif not source.optional:
             raise ContainerConfigError(f"references non-existent {what} key: {key}")
     return files
+
+
+def only_user_of(pod: Pod) -> int | None:
+    """Returns the user that the spec sets for every container of the pod.
+
+    Returns None if it sets none for some container, or different ones. (Upstream's FsUserFrom.)
+    """
+    of_pod = (pod.spec.security_context or PodSecurityContext()).run_as_user
+    users: set[int | None] = set()
+    for container in list_containers(pod.spec):
+        own = container.security_context.run_as_user if container.security_context else None
+        users.add(of_pod if own is None else own)
+    return users.pop() if len(users) == 1 else None
+
+
+def find_group(pod: Pod) -> int | None:
+    """Returns the fsGroup of a pod, None without one."""
+    context = pod.spec.security_context
+    return context.fs_group if context is not None else None
+
+
+def give_files(payload: Payload, group: int | None) -> Mapping[str, File]:
+    """Returns the files of a volume that is written by the kubelet, readable for the group."""
+    if group is None:
+        return payload
+    return {
+        path: replace(file, mode=file.mode | _GROUP_READ, group=group)
+        for path, file in payload.items()
+    }
