@@ -1,4 +1,4 @@
-"""Fifteen recipes for tests of operators (docs/testing-recipes.md).
+"""Sixteen recipes for tests of operators (docs/testing-recipes.md).
 
     pytest examples/testing
 
@@ -323,6 +323,26 @@ def test_a_container_that_keeps_crashing_is_restarted_ever_later(kcm_fresh: Cont
         waits.append(round((kcm_fresh.clock.now - crashed).total_seconds()))
     assert waits[0] <= 1
     assert waits[1:] == [10, 20, 40]
+
+
+@pytest.mark.kcm(seed=1, programs=True)
+def test_a_job_fails_by_the_exit_code_of_its_program(kcm_fresh: ControlPlane) -> None:
+    """Programs: a Job's container reads a ConfigMap, sleeps for an hour and exits with 3."""
+    script = "cat /conf/key > /dev/termination-log; sleep 3600; exit 3"
+    work = pod("work")["spec"] | {"restartPolicy": "Never"}
+    work["volumes"] = [{"name": "conf", "configMap": {"name": "conf"}}]
+    mounts = [{"name": "conf", "mountPath": "/conf"}]
+    work["containers"][0] |= {"command": ["sh", "-c", script], "volumeMounts": mounts}
+    policy = {"action": "FailJob", "onExitCodes": {"operator": "In", "values": [3]}}
+    spec = {"template": {"spec": work}, "podFailurePolicy": {"rules": [policy]}}
+    job = {"apiVersion": "batch/v1", "kind": "Job", "metadata": {"name": "work"}, "spec": spec}
+    kcm_fresh.apply([config_map("conf") | {"data": {"key": "no orders today"}}, job])
+    kcm_fresh.clock.advance("30m")
+    assert kcm_fresh.get("job/work")["status"]["ready"] == 1
+    kcm_fresh.wait_for("job/work", condition="Failed", within="31m")
+    (failed,) = kcm_fresh.list("pods")
+    ended = failed["status"]["containerStatuses"][0]["state"]["terminated"]
+    assert (ended["exitCode"], ended["message"]) == (3, "no orders today")
 
 
 def test_a_roll_out_that_gets_stuck_keeps_the_old_pods(

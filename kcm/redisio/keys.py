@@ -189,6 +189,10 @@ class Keys:
         """One part of what scripts the calls to the simulated CSI driver."""
         return self._join("simulation", "storage", what)
 
+    def simulated_output(self, uid: str, container: str, attempt: int) -> str:
+        """List that expires: the lines that the program of a simulated container has written."""
+        return self._join("simulation", "output", uid, container, str(attempt))
+
     def broker_stats(self) -> str:
         """Hash by reason: the number of messages that the broker dropped for it."""
         return self._join("broker", "stats")

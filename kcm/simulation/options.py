@@ -43,6 +43,8 @@ class SimulatorOptions:
     monitor_grace_period: float = 50.0
     # how long a call to the simulated CSI driver takes
     storage_delay: float = 0.3
+    # whether containers do what their commands say, as far as that is understood
+    programs: bool = False
     volume_limit: int = 16  # the volumes of the simulated CSI driver that a node can have
 
     def __post_init__(self) -> None:

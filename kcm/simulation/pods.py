@@ -25,7 +25,8 @@ from kcm.redisio import Fence
 from kcm.simulation import recovery, resizes, statuses, worker
 from kcm.simulation.context import SimulatorContext
 from kcm.simulation.nodes import SimulatedNode, SimulatedNodes
-from kcm.simulation.runs import PodRun
+from kcm.simulation.programs.programs import SimulatedPrograms
+from kcm.simulation.runs import PodRun, begin
 from kcm.simulation.scripting import scripts
 from kcm.simulation.scripting.addresses import PodAddresses
 from kcm.simulation.scripting.scripts import PodScript
@@ -57,6 +58,7 @@ class SimulatedPods:
         self._stages = context.stages
         self._timers = context.timers
         self._recorder = context.recorder
+        self._programs = SimulatedPrograms(context.store) if self._options.programs else None
         self._addresses = PodAddresses(self._options.pod_cidr)
         self._taken: dict[str, NodeUsage] = {}
         self._alike: WeakValueDictionary[object, NodeUsage] = WeakValueDictionary()
@@ -108,6 +110,8 @@ class SimulatedPods:
             return
         self._give_back(known)
         self._stop_using(known, 0.0)
+        if self._programs is not None and known.run is not None:
+            self._programs.forget(known.uid, known.run.attempts)
         self._timers.cancel(("pod", key))
         self.dirty.pop(key, None)
         self._nodes.by_name[known.node_name].pods.discard(key)
@@ -159,9 +163,15 @@ class SimulatedPods:
             item = self._play_and_log(tracked, now)
             if item is not None:
                 writes.append((tracked, item))
+        self.save_outputs()  # who sees that a container has ended finds its whole output
         results = self._store.write([item for _, item in writes], fence=fence)
         for (tracked, _), result in zip(writes, results, strict=True):
             self._settle(tracked, result)
+
+    def save_outputs(self) -> None:
+        """Writes what programs have written. Raises StoreUnavailable and OutOfMemory."""
+        if self._programs is not None:
+            self._programs.save()
 
     def _play_and_log(self, tracked: TrackedPod, now: float) -> WriteItem[Pod] | None:
         """Advances one pod and returns the write of its status. An error is logged."""
@@ -183,6 +193,9 @@ class SimulatedPods:
             return None
         tracked.run = run
         seen, (pod, restarts) = pod, self._resize(tracked, pod, run, node)
+        if self._programs is not None and node.object is not None:
+            address = self._nodes.address_of(node)
+            run.programs = self._programs.look_at(pod, run.programs, run.ips, address, node.object)
         waiting = self._wait_for_volumes(tracked, pod, run, node, now)
         held = waiting is not None
         step = worker.advance(
@@ -311,7 +324,7 @@ class SimulatedPods:
         if node.object is None:
             return None  # a kubelet admits no pods without its Node object
         rejection = check_predicates(pod, asked, self._usage_of(node.name), node.object)
-        run = worker.begin(pod, now)
+        run = begin(pod, now)
         if rejection is not None:
             self._recorder(tracked.node_name).record_pod_event(
                 pod, "Warning", rejection.reason, rejection.message

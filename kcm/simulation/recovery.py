@@ -12,11 +12,11 @@ from kcm.api.core_v1 import ContainerStateTerminated, ContainerStatus, Pod
 from kcm.helpers.backoff import BackoffEntry
 from kcm.kubelet.kuberuntime import results
 from kcm.kubelet.status.phase import TERMINAL
-from kcm.simulation.runs import PodRun
+from kcm.simulation.runs import PodRun, begin, spec_of
 from kcm.simulation.runtime.containers import Attempt
 from kcm.simulation.scripting.behaviour import Pace, behaviour_of
 from kcm.simulation.scripting.scripts import PodScript
-from kcm.simulation.worker import BACKOFF, begin, spec_of
+from kcm.simulation.worker import BACKOFF
 
 _PULLS = (results.IMAGE_PULL_ERROR, results.IMAGE_PULL_BACKOFF)
 

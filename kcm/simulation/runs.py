@@ -7,14 +7,17 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from sys import intern
 from types import MappingProxyType
 from typing import Any, Literal, NamedTuple
 
-from kcm.api.core_v1 import Pod
+from kcm.api.core_v1 import Container, Pod
 from kcm.helpers.backoff import BackoffEntry
+from kcm.helpers.pods import is_sidecar, list_containers
 from kcm.kubelet.cri import Sandbox, SandboxConfig, SandboxState
 from kcm.kubelet.kuberuntime.view import PodView
 from kcm.kubelet.resizing import Allocation, Refusal
+from kcm.simulation.programs.process import PodPrograms
 from kcm.simulation.runtime.containers import Attempt, build_view, moment
 
 # The empty mapping that most runs share for most of their fields, which saves memory.
@@ -56,6 +59,7 @@ class PodRun:
     over: bool = False  # no container runs or will run
     refusal: Refusal | None = None  # why a resize waits
     held: Allocation = field(default_factory=_empty)  # what the containers have meanwhile
+    programs: PodPrograms | None = None  # of nodes whose containers run programs
 
     def newest(self, name: str) -> Attempt | None:
         """Returns the newest attempt of the container with that name, None if there is none."""
@@ -102,3 +106,18 @@ class PodEvent(NamedTuple):
     reason: str
     message: str
     container: str = ""
+
+
+def begin(pod: Pod, now: float, ips: tuple[str, ...] = ()) -> PodRun:
+    """Returns the run of a pod that the node sees for the first time."""
+    inits = pod.spec.init_containers or []
+    members = len(pod.spec.containers) + sum(is_sidecar(container) for container in inits)
+    return PodRun(now, members, tuple(intern(container.name) for container in inits), ips)
+
+
+def spec_of(pod: Pod, name: str) -> Container:
+    """Returns the container's spec in the pod. Raises KeyError."""
+    for container in list_containers(pod.spec):
+        if container.name == name:
+            return container
+    raise KeyError(name)

@@ -234,6 +234,7 @@ class Simulator(Loop):
             if not self.pods.dirty:
                 break
             self.pods.play(now, fence)
+        self.pods.save_outputs()
         if self.nodes.unsettled and not self.pods.dirty:
             self.nodes.settle(now)
         if due["usage"] and self._meter is not None:

@@ -12,27 +12,27 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from sys import intern
 from typing import Literal, TypeVar
 
 from kcm.api.core_v1 import Container, Pod, Probe
 from kcm.apimachinery.durations import FOREVER
 from kcm.helpers.backoff import BackoffPolicy
-from kcm.helpers.pods import is_sidecar, list_containers, sidecar_place
+from kcm.helpers.pods import sidecar_place
 from kcm.kubelet.kuberuntime import messages, results
 from kcm.kubelet.kuberuntime.actions import ContainerKill, compute_pod_actions
 from kcm.kubelet.pod_workers import active_deadline
 from kcm.kubelet.status.phase import TERMINAL
 from kcm.kubelet.types import MINIMUM_GRACE, termination_grace_period
-from kcm.simulation.runs import NOTHING, PodEvent, PodRun
+from kcm.simulation.runs import NOTHING, PodEvent, PodRun, spec_of
 from kcm.simulation.runtime import probes
 from kcm.simulation.runtime.containers import Attempt, moment
 from kcm.simulation.scripting import images
 from kcm.simulation.scripting.behaviour import Behaviour, Pace, behaviour_of
-from kcm.simulation.scripting.scripts import PodScript
+from kcm.simulation.scripting.scripts import ContainerScript, PodScript
 
 RELIST = 1.0  # seconds until a container's exit is noticed, as with PLEG
 PULL_FAILURE_SHOWN = 2.0  # seconds of ErrImagePull before ImagePullBackOff
+CONFIG_RETRY = 5.0  # seconds after a container could not be created
 BACKOFF = BackoffPolicy()
 _PERIOD = 10.0  # seconds between probes
 V = TypeVar("V")
@@ -48,13 +48,6 @@ class Progress:
 
     due: float
     events: list[PodEvent]
-
-
-def begin(pod: Pod, now: float, ips: tuple[str, ...] = ()) -> PodRun:
-    """Returns the run of a pod that the node sees for the first time."""
-    inits = pod.spec.init_containers or []
-    members = len(pod.spec.containers) + sum(is_sidecar(container) for container in inits)
-    return PodRun(now, members, tuple(intern(container.name) for container in inits), ips)
 
 
 def advance(
@@ -95,6 +88,7 @@ class _PodAdvance:
 
     def work(self, *, held: bool) -> None:
         self._check_deadline()
+        self._follow_programs(self.run.attempts)
         self._follow_incidents(self.run.attempts)
         if not held and not self._must_terminate():
             made = [name for name, until in self.run.making.items() if until <= self.now]
@@ -126,14 +120,27 @@ class _PodAdvance:
 
     def _follow_incidents(self, attempts: Sequence[Attempt]) -> None:
         """Ends started containers and sets their readiness, as annotations say."""
-        ordinary = {container.name for container in self.pod.spec.containers}
         for attempt in attempts:
-            own = self.script.of(attempt.name, ordinary=attempt.name in ordinary)
+            own = self._script_of(attempt.name)
             if own.exit is not None:
                 attempt.exit(own.exit.at, own.exit.code, own.exit.reason)
             attempt.unready = own.ready is False
             if own.ready:
                 attempt.ready = min(attempt.ready, self.now)
+
+    def _follow_programs(self, attempts: Sequence[Attempt]) -> None:
+        """Lets the programs of running containers go on, and ends containers whose programs end."""
+        programs = self.run.programs
+        if programs is None:
+            return
+        for attempt in attempts:
+            does = self._behaviour(spec_of(self.pod, attempt.name), attempt.number)
+            own, end = self._script_of(attempt.name), attempt.started + does.run_for
+            self.looks.append(programs.follow(self.pod, attempt, own, self.now, end))
+
+    def _script_of(self, name: str) -> ContainerScript:
+        ordinary = any(container.name == name for container in self.pod.spec.containers)
+        return self.script.of(name, ordinary=ordinary)
 
     # --- starting containers
 
@@ -251,14 +258,26 @@ class _PodAdvance:
         else:
             text = messages.build_image_present(image)
         self._record(name, "Normal", "Pulled", text)
+        if run.programs is not None:
+            own = self._script_of(name)
+            if why := run.programs.prepare(self.pod, spec, own, number, self.now):
+                self._fail_creation(spec, why)
+                return
         self._record(name, "Normal", "Created", messages.build_created(name))
         self._record(name, "Normal", "Started", messages.build_started(name))
         attempt = Attempt.of(spec, number, self.now)
         attempt.start(self.now, does)
+        self._follow_programs([attempt])
         self._follow_incidents([attempt])
         run.add(attempt)
         run.reasons, run.pulls = _without(run.reasons, name), _without(run.pulls, name)
         self.started = True
+
+    def _fail_creation(self, spec: Container, why: str) -> None:
+        """Records that a container cannot be created, which is tried again."""
+        self._record(spec.name, "Warning", "Failed", messages.build_error(why))
+        self._wait(results.StartResult(spec.name, results.CONFIG_ERROR, why))
+        self.run.making = {**self.run.making, spec.name: self.now + CONFIG_RETRY}
 
     def _fail_pull(self, spec: Container, does: Behaviour) -> None:
         name, run, image = spec.name, self.run, spec.image or ""
@@ -377,11 +396,3 @@ def _without(mapping: Mapping[str, V], name: str) -> Mapping[str, V]:
     if name not in mapping:
         return mapping
     return {key: value for key, value in mapping.items() if key != name} or NOTHING
-
-
-def spec_of(pod: Pod, name: str) -> Container:
-    """Returns the container's spec in the pod. Raises KeyError."""
-    for container in list_containers(pod.spec):
-        if container.name == name:
-            return container
-    raise KeyError(name)

@@ -69,8 +69,8 @@ def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line(
         "markers",
         f"{_MARKER}(nodes=1, flags=(), controllers=('*',), config=None, seed=None, "
-        "mode='loop', grace='5s', crds=None, bare=False, storage_class=True): the arguments of "
-        "ControlPlane for the fixture `kcm_fresh`",
+        "mode='loop', grace='5s', crds=None, bare=False, storage_class=True, programs=False): the "
+        "arguments of ControlPlane for the fixture `kcm_fresh`",
     )
 
 

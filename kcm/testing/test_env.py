@@ -41,6 +41,12 @@ _FILE = click.Path(exists=True, path_type=Path)
     help="Number of simulated nodes. Default: 1, with --bare 0.",
 )
 @click.option(
+    "--programs",
+    is_flag=True,
+    help="Let simulated containers do what their commands say, as far as that is understood: echo, "
+    "exit, env, cat, sleep and the like.",
+)
+@click.option(
     "--controllers",
     metavar="NAME,...",
     help="Which controllers run, as `kcm manager --controllers`. Default: all, with --bare none.",

@@ -10,7 +10,7 @@ import asyncio
 import json
 from collections.abc import AsyncIterator, Iterable, Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 
 from starlette.types import Scope
@@ -31,6 +31,7 @@ from kcm.kubelet.server.channels import (
 from kcm.kubelet.server.logs import LogOptions
 from kcm.kubelet.server.messages import MessageConnection
 from kcm.kubelet.server.upgrading import accept_channels
+from kcm.simulation.programs.outputs import read_output
 from kcm.simulation.scripting import output, scripts
 from kcm.simulation.scripting.output import Line, OutputRun
 from kcm.simulation.scripting.script_lines import ExecAnswer, find_answer
@@ -62,7 +63,11 @@ class SimulatedContainer:
         pod = self.store.get(Pod.resource, self.key)
         if pod.uid != self.uid:
             raise errors.NotFound.of("pods", pod.name)
-        return pod, output.find_run(pod, self._spec(pod), self._status(pod), previous=previous)
+        run = output.find_run(pod, self._spec(pod), self._status(pod), previous=previous)
+        if run is not None:
+            written = read_output(self.store.io, self.uid, self.name, run.number)
+            run = replace(run, written=written)
+        return pod, run
 
     def _spec(self, pod: Pod) -> Container:
         for container in list_containers(pod.spec):
@@ -93,7 +98,7 @@ class SimulatedContainer:
                 yield lines
             if present.ended is not None:
                 return
-            seen = now
+            seen = max(seen, present.last_seen(lines, now))
             await asyncio.sleep(FOLLOW_INTERVAL)
             try:
                 newest = await asyncio.to_thread(self._look_again, run.number)
@@ -162,7 +167,7 @@ def open_log(store: Store, pod: Pod, container: str, options: LogOptions) -> Sim
     lines = output.list_lines(run, options.since, now) if run else []
     if options.tail_lines is not None:
         lines = lines[max(len(lines) - options.tail_lines, 0) :]
-    return SimulatedLog(found, options, run, lines, now)
+    return SimulatedLog(found, options, run, lines, run.last_seen(lines, now) if run else now)
 
 
 @dataclass(frozen=True)

@@ -48,6 +48,9 @@ _SUBCOMMANDS: Mapping[str, str] = {
 @click.option("--stages", "stages_file", type=click.Path(path_type=Path), metavar="FILE",
               help="A file that says what pods and nodes do; kcm nodes stages --example shows one.",
               )  # fmt: skip
+@click.option("--programs/--no-programs", default=_DEFAULTS.programs, show_default=True,
+              help="Let containers do what their commands say, as far as that is understood: echo, "
+              "exit, env, cat, sleep and the like.")  # fmt: skip
 @click.option("--start-after", callback=parse_duration, default="300ms", show_default=True,
               help="How long a container takes to start.")  # fmt: skip
 @click.option("--run-for", callback=parse_duration, default="1s", show_default=True,
@@ -155,4 +158,5 @@ def options_of(flags: Mapping[str, object]) -> tuple[SimulatorOptions, Path | No
         monitor_grace_period=number("node_monitor_grace_period"),
         storage_delay=number("storage_delay"),
         volume_limit=int(number("volume_attach_limit")),
+        programs=bool(flags["programs"]),
     ), file

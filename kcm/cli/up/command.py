@@ -130,6 +130,12 @@ _DISPATCHED = "pods"  # the kind by whose dispatch lease a running manager is re
 @click.option("--nodes-stages", type=click.Path(path_type=Path), metavar="FILE",
               help="What simulated pods and nodes do; see kcm nodes stages.")  # fmt: skip
 @click.option(
+    "--nodes-programs",
+    is_flag=True,
+    help="Let simulated containers do what their commands say, as far as that is understood; see "
+    "kcm nodes --help.",
+)
+@click.option(
     "--demo",
     is_flag=True,
     help="Use short times: a stopped node is unreachable after 10 s, its pods are evicted soon.",
@@ -169,6 +175,7 @@ def up(
     container_runtime_endpoint: str | None,
     local_storage_class: bool,
     nodes_stages: Path | None,
+    nodes_programs: bool,
     demo: bool,
     workers: int,
     concurrency: int,
@@ -206,7 +213,9 @@ def up(
     options = UpOptions(
         redis_port, flower_port, workers, concurrency, pool, health_port, api_port,
         access=access, local_storage_class=local_storage_class)  # fmt: skip
-    options = with_nodes(options, nodes_count, nodes_stages, short_times=demo)
+    options = with_nodes(
+        options, nodes_count, nodes_stages, short_times=demo, programs=nodes_programs
+    )
     endpoint = choose_endpoint(runtime, container_runtime_endpoint, kubelet=kubelet)
     if kubelet:
         options = with_real_node(options, endpoint=endpoint, short_times=demo)

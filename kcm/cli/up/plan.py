@@ -162,9 +162,16 @@ class UpOptions:
 
 
 def with_nodes(
-    options: UpOptions, count: int, file: Path | None, *, short_times: bool
+    options: UpOptions,
+    count: int,
+    file: Path | None,
+    *,
+    short_times: bool,
+    programs: bool = False,
 ) -> UpOptions:
     """Returns the options with `count` simulated nodes and the stages file `file`.
+
+    With `programs`, their containers do what their commands say.
 
     Raises ConfigurationError for an invalid file.
     """
@@ -172,6 +179,8 @@ def with_nodes(
     if file is not None:
         stages.load(file)
         flags.append(f"--stages={file.absolute()}")
+    if programs:
+        flags.append("--programs")
     return replace(options, nodes=count, node_flags=tuple(flags))
 
 

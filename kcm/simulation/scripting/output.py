@@ -4,7 +4,7 @@ its script says. Pure functions.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from heapq import merge
@@ -32,6 +32,16 @@ class OutputRun:
     reason: str = ""
     ready_after: float = 0.0  # seconds from its start until its probes succeed
     lines: tuple[ScriptLine, ...] = ()
+    written: tuple[Line, ...] | None = None  # by its program, which then writes all there is
+
+    def last_seen(self, lines: Sequence[Line], until: datetime) -> datetime:
+        """Returns up to when `lines`, which were listed at `until`, are all there is.
+
+        What a program writes may be stored a little later.
+        """
+        if self.written is None:
+            return until
+        return lines[-1][0] if lines else self.started - timedelta(seconds=1)
 
 
 def find_run(
@@ -69,6 +79,8 @@ def find_run(
 
 def list_lines(run: OutputRun, since: datetime | None, until: datetime) -> list[Line]:
     """Returns what the container has written after `since`, up to `until`, in order of time."""
+    if run.written is not None:
+        return [line for line in run.written if since is None or since < line[0] <= until]
     end = until if run.ended is None else min(until, run.ended)
     first = run.started - timedelta(seconds=1) if since is None else since
     name = run.container.name
@@ -90,7 +102,7 @@ def list_rest(run: OutputRun, since: datetime | None, until: datetime) -> list[L
     A status tells the end later, and in whole seconds, so it may be before `since`.
     """
     lines = list_lines(run, since, until)
-    if run.ended is not None and since is not None and run.ended <= since:
+    if run.written is None and run.ended is not None and since is not None and run.ended <= since:
         lines.append(_end_line(run, run.ended))
     return lines
 

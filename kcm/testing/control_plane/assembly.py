@@ -201,7 +201,7 @@ class Assembly:
             links.attach()
             nodes = Simulator(
                 self._open_store(links, self._rng("nodes")),
-                simulator_options(self._options.nodes, context.options),
+                simulator_options(self._options, context.options),
                 self._clock,
                 recorder=context.recorder,
                 board=UsageBoard(links),

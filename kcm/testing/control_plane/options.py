@@ -49,6 +49,7 @@ class PlaneOptions:
     seed: int | None = None
     api: ServerOptions = field(default_factory=serve_anywhere)
     settings: Mapping[str, Any] = field(default_factory=dict)  # further ones, by their names
+    programs: bool = False  # whether simulated containers do what their commands say
 
     def __post_init__(self) -> None:
         """Raises ConfigurationError for what is no such thing."""
@@ -63,13 +64,14 @@ class PlaneOptions:
             raise errors.ConfigurationError(f"seed={self.seed} is no integer")
 
 
-def simulator_options(count: int, options: ManagerOptions) -> SimulatorOptions:
+def simulator_options(plane: PlaneOptions, options: ManagerOptions) -> SimulatorOptions:
     """Returns the options of nodes that renew their leases often enough for the manager's."""
     lifecycle = options.of(NodeLifecycleController)
     assert isinstance(lifecycle, NodeLifecycleOptions)  # its `options_type`
     grace = lifecycle.node_monitor_grace_period.total_seconds()
     return SimulatorOptions(
-        count=count,
+        count=plane.nodes,
+        programs=plane.programs,
         external_cloud=bool(options.cloud.cloud_provider),
         lease_duration=min(_LEASE, max(1, int(grace * _SHARE))),
         monitor_grace_period=grace,

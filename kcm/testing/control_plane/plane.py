@@ -65,12 +65,14 @@ class ControlPlane(Reaching, Looking, Failing):
         crds: Manifest = None,
         bare: bool = False,
         storage_class: bool = True,
+        programs: bool = False,
     ) -> None:
         """`controllers` are names as `kcm manager --controllers` takes them, by default all;
         `nodes` is the number of simulated nodes, by default one, `config` the content of a
         KubeControllerManagerConfiguration, and `flags` those of `kcm manager`, like
         `--node-monitor-grace-period=10s`. `storage_class` says whether there is the StorageClass
-        `local`.
+        `local`. With `programs`, simulated containers do what their commands say, as far as that is
+        understood: echo, exit, env, cat, sleep and the like.
 
         With `bare`, it is as in controller-runtime's envtest: an API server without controllers
         and nodes but those that are asked for, without StorageClass, and pods need no service
@@ -106,6 +108,7 @@ class ControlPlane(Reaching, Looking, Failing):
             seed,
             serve_anywhere(storage_class=storage_class and not bare),
             BARE if bare else {},
+            programs,
         )
         engine = Assembly(self._options) if mode == "loop" else Processes(self._options)
         self._engine: Assembly | Processes = engine

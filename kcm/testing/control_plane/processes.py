@@ -101,6 +101,7 @@ class Processes:
             manager.append(f"--config={file}")
         ports = ("--flower-port=0", "--health-port=0", f"--api-port={_find_free_port()}")
         up = ["up", "--no-kubelet", f"--nodes={options.nodes}", *ports]
+        up += ["--nodes-programs"] if options.programs else []
         return [sys.executable, "-m", "kcm.cli.main", *up, "--", *manager]
 
     def settle(self, timeout: float, quiet: float = 0.0) -> Rest:

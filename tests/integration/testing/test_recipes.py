@@ -47,9 +47,9 @@ def test_a_recipe_works(failures: Failures, name: str) -> None:
     assert not failures[name], "\n".join(failures[name])
 
 
-def test_there_are_fifteen_recipes_and_the_page_lists_each() -> None:
+def test_there_are_sixteen_recipes_and_the_page_lists_each() -> None:
     page = PAGE.read_text("utf-8")
-    assert len(FUNCTIONS) == 15
+    assert len(FUNCTIONS) == 16
     for function in FUNCTIONS:
         assert ast.get_docstring(function), f"{function.name} does not say what it shows"
         assert f"| `{function.name}` |" in page
@@ -58,6 +58,6 @@ def test_there_are_fifteen_recipes_and_the_page_lists_each() -> None:
 def test_the_code_on_the_page_is_that_of_the_recipes() -> None:
     source, page = RECIPES.read_text("utf-8"), PAGE.read_text("utf-8")
     blocks = [block.partition("```")[0].strip() for block in page.split("```python\n")[1:]]
-    assert len(blocks) == 4
+    assert len(blocks) == 5
     for block in blocks:
         assert block in source, f"the recipe differs from the page:\n{block}"

@@ -10,7 +10,7 @@ from kcm.api import codec
 from kcm.api.core_v1 import Pod
 from kcm.kinds.printing import pod_status
 from kcm.simulation import statuses, worker
-from kcm.simulation.runs import PodEvent, PodRun
+from kcm.simulation.runs import PodEvent, PodRun, begin
 from kcm.simulation.scripting import scripts
 from kcm.simulation.scripting.behaviour import Pace
 
@@ -47,7 +47,7 @@ class Life:
         self.pod = pod
         self.pace = pace
         self.script, self.faults = scripts.of_pod(pod.annotations, scripts.NO_SCRIPT)
-        self.run: PodRun = worker.begin(pod, START, ("10.0.0.1",))
+        self.run: PodRun = begin(pod, START, ("10.0.0.1",))
         self.events: list[tuple[float, PodEvent]] = []
         self.now = 0.0
         self.due = 0.0

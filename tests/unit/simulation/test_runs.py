@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from kcm.simulation.runs import PodRun
+from kcm.simulation.runs import PodRun, begin
 from kcm.simulation.runtime.containers import Attempt
 from kcm.simulation.scripting.behaviour import Behaviour
-from kcm.simulation.worker import begin
 from tests.unit.simulation.life import START, pod
 
 DOES = Behaviour("fail", 0.0, 0.0, run_for=1.0, stop_after=0.0, exit_code=1, reason="Error")

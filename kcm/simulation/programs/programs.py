@@ -1,0 +1,57 @@
+"""The programs of all pods of a simulator: what they look up, and where their output goes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from kcm.api.core_v1 import Node, Pod
+from kcm.kubelet.environment.store_lookups import StoreLookups
+from kcm.kubelet.environment.variables import PodLocation
+from kcm.simulation.programs.outputs import delete_outputs, write_outputs
+from kcm.simulation.programs.process import PodPrograms
+from kcm.simulation.runtime.containers import Attempt
+from kcm.store import Store
+
+
+class SimulatedPrograms:
+    """The programs of a simulator's pods. Not thread-safe."""
+
+    def __init__(self, store: Store) -> None:
+        self._io = store.io
+        self._lookups = StoreLookups(store, store.clock)
+        self._touched: dict[str, PodPrograms] = {}  # by pod uid, since `save`
+        self._gone: dict[str, list[tuple[str, int]]] = {}  # attempts whose output is to be deleted
+
+    def look_at(
+        self, pod: Pod, known: PodPrograms | None, ips: tuple[str, ...], address: str, node: Node
+    ) -> PodPrograms:
+        """Returns the programs of a pod with these addresses, `known` if it has any, for being
+        advanced on a node with this address.
+        """
+        programs = known or PodPrograms(self._lookups)
+        own = (address,) if pod.spec.host_network else ips
+        programs.location = PodLocation(own, (address,), node.status.allocatable or {})
+        self._touched[pod.uid] = programs
+        return programs
+
+    def forget(self, uid: str, attempts: Sequence[Attempt]) -> None:
+        """Has the output of a pod that is gone deleted."""
+        self._touched.pop(uid, None)
+        self._gone[uid] = [(attempt.name, attempt.number) for attempt in attempts]
+
+    def save(self) -> None:
+        """Writes what programs have written, and lets the next look-ups read the store.
+
+        Raises StoreUnavailable and OutOfMemory.
+        """
+        if not (self._touched or self._gone):
+            return
+        outputs = [out for uid, pod in self._touched.items() for out in pod.list_outputs(uid)]
+        write_outputs(self._io, outputs)
+        for programs in self._touched.values():
+            programs.forget_outputs()
+        self._touched.clear()
+        while self._gone:
+            uid, attempts = self._gone.popitem()
+            delete_outputs(self._io, uid, attempts)
+        self._lookups.invalidate()
