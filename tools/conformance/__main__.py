@@ -166,7 +166,7 @@ def _cluster(options: RunOptions) -> AbstractContextManager[Path]:
     if options.kubeconfig is not None:
         return nullcontext(options.kubeconfig.resolve())
     if options.container_runtime_endpoint is None:
-        return rig.start_simulated(options.logs)
+        return rig.start_simulated(options.logs, programs=options.column == "scripted")
     nodes = rig.ContainerNodes(
         options.container_runtime_endpoint, options.kubelets, options.kubectl, options.beside
     )

@@ -32,9 +32,11 @@ class ContainerNodes:
 
 
 @contextmanager
-def start_simulated(logs: Path) -> Iterator[Path]:
-    """Starts kcm with simulated nodes, and yields its kubeconfig. Raises RuntimeError."""
-    with _start_kcm(logs, _NODES) as folder:
+def start_simulated(logs: Path, *, programs: bool) -> Iterator[Path]:
+    """Starts kcm with simulated nodes, whose containers do what their commands say if `programs`
+    says so, and yields its kubeconfig. Raises RuntimeError.
+    """
+    with _start_kcm(logs, _NODES, *(["--nodes-programs"] if programs else ())) as folder:
         yield folder / "kubeconfig"
 
 
@@ -69,12 +71,13 @@ def start_containers(logs: Path, nodes: ContainerNodes) -> Iterator[Path]:
 
 
 @contextmanager
-def _start_kcm(logs: Path, simulated: int) -> Iterator[Path]:
+def _start_kcm(logs: Path, simulated: int, *flags: str) -> Iterator[Path]:
     """Starts kcm with a number of simulated nodes, and yields its state folder."""
     with tempfile.TemporaryDirectory(prefix="kcm-conformance-") as folder:
         command = [
             *(*_KCM, "up", f"--nodes={simulated}", "--no-kubelet"),
             *("--flower-port=0", "--health-port=0", f"--api-port={_find_free_port()}"),
+            *flags,
         ]
         if address := _find_address():
             command.append(f"--api-host={address}")
