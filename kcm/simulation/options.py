@@ -6,6 +6,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from ipaddress import ip_network
+from pathlib import Path
 
 from kcm import errors
 from kcm.apimachinery.quantity import Quantity, parse
@@ -45,6 +46,8 @@ class SimulatorOptions:
     storage_delay: float = 0.3
     # whether containers do what their commands say, as far as that is understood
     programs: bool = False
+    # the key for the tokens that programs read, None if there are none
+    signing_key_file: Path | None = None
     volume_limit: int = 16  # the volumes of the simulated CSI driver that a node can have
 
     def __post_init__(self) -> None:

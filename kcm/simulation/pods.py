@@ -58,7 +58,10 @@ class SimulatedPods:
         self._stages = context.stages
         self._timers = context.timers
         self._recorder = context.recorder
-        self._programs = SimulatedPrograms(context.store) if self._options.programs else None
+        self._programs: SimulatedPrograms | None = None
+        if self._options.programs:
+            key_file = self._options.signing_key_file
+            self._programs = SimulatedPrograms(context.store, key_file)
         self._addresses = PodAddresses(self._options.pod_cidr)
         self._taken: dict[str, NodeUsage] = {}
         self._alike: WeakValueDictionary[object, NodeUsage] = WeakValueDictionary()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import signal
 import threading
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 
 import click
@@ -51,6 +52,9 @@ _SUBCOMMANDS: Mapping[str, str] = {
 @click.option("--programs/--no-programs", default=_DEFAULTS.programs, show_default=True,
               help="Let containers do what their commands say, as far as that is understood: echo, "
               "exit, env, cat, sleep and the like.")  # fmt: skip
+@click.option("--service-account-signing-key-file", type=click.Path(path_type=Path), default=None,
+              help="The key for the service account tokens that these read. Default: sa.key in the "
+              "state folder, if that exists.")  # fmt: skip
 @click.option("--start-after", callback=parse_duration, default="300ms", show_default=True,
               help="How long a container takes to start.")  # fmt: skip
 @click.option("--run-for", callback=parse_duration, default="1s", show_default=True,
@@ -117,6 +121,9 @@ def run(**flags: object) -> None:
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, lambda *_: stop.set())
     settings = Settings()
+    key = Path(settings.state_dir).absolute() / "sa.key"
+    if options.programs and options.signing_key_file is None and key.is_file():
+        options = replace(options, signing_key_file=key)
     if not settings.redis_url and not settings.socket_path.exists():
         raise unavailable(settings, "no such socket")
     configure(settings.log_format, settings.log_level)
@@ -134,6 +141,7 @@ def options_of(flags: Mapping[str, object]) -> tuple[SimulatorOptions, Path | No
         assert isinstance(value, int | float)  # the option is a number
         return value
 
+    key = flags["service_account_signing_key_file"]
     file = flags["stages_file"]
     if file is not None and not isinstance(file, Path):
         raise errors.ConfigurationError("--stages must name a file")
@@ -159,4 +167,5 @@ def options_of(flags: Mapping[str, object]) -> tuple[SimulatorOptions, Path | No
         storage_delay=number("storage_delay"),
         volume_limit=int(number("volume_attach_limit")),
         programs=bool(flags["programs"]),
+        signing_key_file=key if isinstance(key, Path) else None,
     ), file

@@ -62,9 +62,13 @@ def _env(session: Session, words: Sequence[str]) -> int:
 
 
 def _id(session: Session, words: Sequence[str]) -> int:
-    if words[1:] not in (["-u"], ["-g"]):
+    user, group = session.files.user, session.files.group
+    if words[1:] in (["-u"], ["-g"]):
+        session.write(f"{user if words[1] == '-u' else group}\n")
+    elif not words[1:] and user and group and not session.files.has_more_groups:
+        session.write(f"uid={user} gid={group} groups={group}\n")
+    else:  # the image has names for users and groups
         raise NotUnderstood
-    session.write(f"{session.files.user if words[1] == '-u' else session.files.group}\n")
     return 0
 
 

@@ -74,6 +74,10 @@ class ContainerFiles:
     def __post_init__(self) -> None:
         security = determine_effective_security_context(self.pod, self.container)
         self.user, self.group = security.run_as_user or 0, security.run_as_group or 0
+        of_pod = self.pod.spec.security_context
+        self.has_more_groups = of_pod is not None and bool(
+            of_pod.supplemental_groups or of_pod.fs_group is not None
+        )
         self._is_sealed = bool(security.read_only_root_filesystem)
         self._message_path = posixpath.normpath(
             self.container.termination_message_path or TERMINATION_LOG

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pathlib import Path
 
 from kcm.api.core_v1 import Node, Pod
+from kcm.helpers.serviceaccount.tokens import DEFAULT_ISSUER, Issuer, read_signing_key
 from kcm.kubelet.environment.store_lookups import StoreLookups
 from kcm.kubelet.environment.variables import PodLocation
+from kcm.kubelet.tokens.manager import SignedTokens
 from kcm.simulation.programs.outputs import delete_outputs, write_outputs
 from kcm.simulation.programs.process import PodPrograms
 from kcm.simulation.runtime.containers import Attempt
@@ -16,9 +19,15 @@ from kcm.store import Store
 class SimulatedPrograms:
     """The programs of a simulator's pods. Not thread-safe."""
 
-    def __init__(self, store: Store) -> None:
+    def __init__(self, store: Store, signing_key_file: Path | None) -> None:
+        """Raises ConfigurationError for a key that cannot be read."""
         self._io = store.io
-        self._lookups = StoreLookups(store, store.clock)
+        tokens = None
+        if signing_key_file is not None:
+            key = read_signing_key(signing_key_file, "service-account-signing-key-file")
+            issuer = Issuer(key, DEFAULT_ISSUER, (DEFAULT_ISSUER,))
+            tokens = SignedTokens(store, issuer, store.clock)
+        self._lookups = StoreLookups(store, store.clock, tokens)
         self._touched: dict[str, PodPrograms] = {}  # by pod uid, since `save`
         self._gone: dict[str, list[tuple[str, int]]] = {}  # attempts whose output is to be deleted
 

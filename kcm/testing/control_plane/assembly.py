@@ -23,6 +23,7 @@ from kcm.api.scheme import Scheme
 from kcm.apiserver import credentials
 from kcm.apiserver.bootstrap.kubernetes_service import list_names
 from kcm.apiserver.running import Host
+from kcm.apiserver.token_options import KEY_FILE
 from kcm.clock import RealClock
 from kcm.informers.factory import SharedInformerFactory
 from kcm.loops import StepHost
@@ -201,7 +202,7 @@ class Assembly:
             links.attach()
             nodes = Simulator(
                 self._open_store(links, self._rng("nodes")),
-                simulator_options(self._options, context.options),
+                simulator_options(self._options, context.options, self.folder / KEY_FILE),
                 self._clock,
                 recorder=context.recorder,
                 board=UsageBoard(links),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 from kcm import errors
@@ -64,7 +65,9 @@ class PlaneOptions:
             raise errors.ConfigurationError(f"seed={self.seed} is no integer")
 
 
-def simulator_options(plane: PlaneOptions, options: ManagerOptions) -> SimulatorOptions:
+def simulator_options(
+    plane: PlaneOptions, options: ManagerOptions, signing_key_file: Path | None = None
+) -> SimulatorOptions:
     """Returns the options of nodes that renew their leases often enough for the manager's."""
     lifecycle = options.of(NodeLifecycleController)
     assert isinstance(lifecycle, NodeLifecycleOptions)  # its `options_type`
@@ -72,6 +75,7 @@ def simulator_options(plane: PlaneOptions, options: ManagerOptions) -> Simulator
     return SimulatorOptions(
         count=plane.nodes,
         programs=plane.programs,
+        signing_key_file=signing_key_file,
         external_cloud=bool(options.cloud.cloud_provider),
         lease_duration=min(_LEASE, max(1, int(grace * _SHARE))),
         monitor_grace_period=grace,

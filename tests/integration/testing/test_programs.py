@@ -82,6 +82,20 @@ def test_a_program_reads_a_config_map_as_it_changes(plane: ControlPlane) -> None
     assert (ended["exitCode"], ended["message"]) == (1, "slow")
 
 
+def test_a_program_reads_the_token_of_its_service_account(plane: ControlPlane) -> None:
+    folder = "/var/run/secrets/kubernetes.io/serviceaccount"
+    script = f"cat {folder}/namespace; echo; cat {folder}/token; false"
+    plane.apply(pod("caller", "sh", "-c", script, terminationMessagePolicy="FallbackToLogsOnError"))
+    plane.clock.advance("10s")
+    namespace, token = state_of(plane, "caller")["terminated"]["message"].split()
+    group = "authentication.k8s.io/v1"
+    review = {"apiVersion": group, "kind": "TokenReview", "spec": {"token": token}}
+    answer = plane.objects.client.post(f"/apis/{group}/tokenreviews", json=review)
+    assert (namespace, answer.json()["status"]["user"]["username"]) == (
+        "default", "system:serviceaccount:default:default",
+    )  # fmt: skip
+
+
 def test_an_hour_of_sleep_takes_an_hour_of_the_clock(plane: ControlPlane) -> None:
     plane.apply(pod("sleeper", "sleep", "3600"))
     plane.wait_for("pod/sleeper", condition="Ready")

@@ -110,6 +110,13 @@ def test_programs_run_without_a_shell() -> None:
     assert (running.ended, running.attempt.code) == (5, 0)
 
 
+def test_users_without_names_are_shown() -> None:
+    ids = {"runAsUser": 1001, "runAsGroup": 2002}
+    assert run("id", securityContext=ids).lines == ["uid=1001 gid=2002 groups=2002"]
+    assert not run("id", securityContext={"runAsUser": 1001}).is_program
+    assert not run("id", pod={"securityContext": {**ids, "fsGroup": 5}}).is_program
+
+
 def test_references_in_commands_are_expanded_before_the_shell_sees_them() -> None:
     running = run("sh", "-c", 'NAME=wrong echo "$(NAME)" $$(NAME)', env=ENV)
     assert not running.is_program  # the shell would look for a command NAME
