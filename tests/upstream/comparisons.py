@@ -33,6 +33,7 @@ COMPARISONS: Mapping[Compare, tuple[str, ...]] = {
     ),
     scheduling.compare_scheduling: ("scheduling: filters", "scheduling: scores"),
     scheduling.compare_scheduling_volumes: ("scheduling: volumes",),
+    scheduling.compare_preemption: ("preemption",),
     controllers.compare_controllers: ("controllers",),
     extensions.compare_definitions: ("definitions: verdicts", "definitions: fields"),
     extensions.compare_rules: ("rules",),

@@ -7,6 +7,7 @@ from typing import Any
 from tests.upstream import cases
 from tests.upstream.accepted import Differences
 from tests.upstream.adapter import scheduling
+from tests.upstream.adapter.preemption import Trial
 from tests.upstream.cases import Case
 
 
@@ -32,6 +33,24 @@ def compare_scheduling_volumes() -> Differences:
             where = f"{case['plugin']} {case['t']} {case.get('op', '')}"
             differing[number] = f"{where}: wanted {case['want']}, got {got}"
     return {"scheduling: volumes": differing}
+
+
+def compare_preemption() -> Differences:
+    """Returns where other pods are preempted, or others may not be."""
+    differing: dict[int, str] = {}
+    for number, case in cases.read("preemption"):
+        trial, want = Trial(case), case["want"]
+        if case["kind"] == "best":
+            chosen = trial.choose().get("node")
+            texts = [] if chosen in want else [f"wanted one of {want}, got {chosen}"]
+        elif case["kind"] == "candidates":
+            texts = list(cases.compare(want, trial.candidates()))
+        else:
+            got = trial.is_eligible() if case["kind"] == "eligible" else trial.choose()
+            texts = list(cases.compare(want, got))
+        if texts:
+            differing[number] = f"{case['kind']} {case['t']}: " + "; ".join(texts)
+    return {"preemption": differing}
 
 
 def _compare_filters(scene: scheduling.Scene, case: Case) -> list[str]:

@@ -1,7 +1,7 @@
 """Preemption: chooses pods of lower priority to evict, so that a pod finds room.
 
 Source: pkg/scheduler/framework/preemption/preemption.go and
-pkg/scheduler/framework/plugins/defaultpreemption/default_preemption.go, Kubernetes 1.33.
+pkg/scheduler/framework/plugins/defaultpreemption/default_preemption.go, Kubernetes 1.36.
 """
 
 from __future__ import annotations
@@ -44,7 +44,9 @@ class NotHelpful:
 
 
 @dataclass(frozen=True)
-class _PreemptionCandidate:
+class PreemptionCandidate:
+    """A node, the pods whose eviction makes room on it, and how many of these break a budget."""
+
     node: NodeInfo
     victims: tuple[PodInfo, ...]  # the most important first
     violations: int
@@ -142,17 +144,17 @@ class Preemptor:
 
     def _candidates(
         self, template: Template, info: PodInfo, fit_error: FitError
-    ) -> tuple[list[_PreemptionCandidate], list[Status]]:
+    ) -> tuple[list[PreemptionCandidate], list[Status]]:
         """Returns enough nodes with their victims, and why the other nodes do not help."""
         codes = [candidates.code for candidates in fit_error.statuses]
         nodes = [n for n, code in enumerate(codes) if code == status.UNSCHEDULABLE]
         rejections = [status.NOT_HELPFUL] * (len(codes) - len(nodes))
         wanted = self._candidates_to_find(len(nodes))
-        candidates: list[_PreemptionCandidate] = []
+        candidates: list[PreemptionCandidate] = []
         harmless = False
         offset = self._rng.randrange(len(nodes)) if nodes else 0
         for index in nodes[offset:] + nodes[:offset]:
-            candidate = self._select_victims(template, info, self._snapshot.nodes[index])
+            candidate = self.select_victims(template, info, self._snapshot.nodes[index])
             if isinstance(candidate, Status):
                 rejections.append(candidate)
                 continue
@@ -166,9 +168,9 @@ class Preemptor:
         share = nodes * self._options.min_candidate_nodes_percentage // 100
         return min(max(share, self._options.min_candidate_nodes_absolute), nodes)
 
-    def _select_victims(
+    def select_victims(
         self, template: Template, info: PodInfo, node: NodeInfo
-    ) -> _PreemptionCandidate | Status:
+    ) -> PreemptionCandidate | Status:
         """Returns the victims on one node, or why evicting pods there does not help.
 
         They are as few and as unimportant as possible.
@@ -189,7 +191,7 @@ class Preemptor:
 
     def _reprieve(
         self, trial: _Trial, info: PodInfo, potential: Sequence[PodInfo]
-    ) -> _PreemptionCandidate:
+    ) -> PreemptionCandidate:
         """Returns the candidate without the pods that can stay, of the `potential` victims.
 
         Pods whose eviction violates a budget are tried first, then the most important ones.
@@ -203,7 +205,7 @@ class Preemptor:
                 trial.remove(pod)
                 victims.append(pod)
                 violations += pod in breaking
-        return _PreemptionCandidate(trial.node, tuple(sorted(victims, key=importance)), violations)
+        return PreemptionCandidate(trial.node, tuple(sorted(victims, key=importance)), violations)
 
 
 class _Trial:
@@ -229,7 +231,7 @@ class _Trial:
             self.add(pod)
 
 
-def _rank(candidate: _PreemptionCandidate) -> tuple[int, int, int, int, float]:
+def _rank(candidate: PreemptionCandidate) -> tuple[int, int, int, int, float]:
     """Returns a sort key by which the best candidate comes first.
 
     It has the number of budget violations, the highest priority, the sum of priorities, the number
