@@ -28,7 +28,8 @@ def compare_scheduling_volumes() -> Differences:
     """Returns where a pod's volumes keep it from another node, or for other reasons."""
     differing: dict[int, str] = {}
     for number, case in cases.read("scheduling_volumes"):
-        got = scheduling.filter_volumes(case)
+        find = case.get("op") == "find"
+        got = scheduling.find_volumes(case) if find else scheduling.filter_volumes(case)
         if got != case["want"]:
             where = f"{case['plugin']} {case['t']} {case.get('op', '')}"
             differing[number] = f"{where}: wanted {case['want']}, got {got}"

@@ -27,6 +27,7 @@ from kcm.controllers.scheduler.plugins.spread import (
     constraints_of,
     system_constraints,
 )
+from kcm.controllers.scheduler.plugins.volumes import VolumeRule
 from kcm.controllers.scheduler.snapshot import Snapshot
 from kcm.controllers.scheduler.status import NODE_ABSENT, NODE_AFFINITY, Status
 from kcm.controllers.scheduler.volumes.view import StorageView
@@ -160,13 +161,34 @@ _OF_VOLUMES = {
 
 def filter_volumes(case: Case) -> Json:
     """Returns code and reasons of a plugin's rejection of a node for the pod's volumes."""
-    scene = Scene(case)
-    view = FakeView(*(decode(obj) for obj in case["objects"]))
-    storage = StorageView(view, scene.snapshot)
-    rule = volume_rule_of(scene.info, storage)
-    node = scene.snapshot.by_name[case["name"]]
+    rule, node = _read_volumes(case)
     status = rule if isinstance(rule, Status) else rule.filter(node)
     return _tell(status, _OF_VOLUMES[case["plugin"]])
+
+
+def find_volumes(case: Case) -> Json:
+    """Returns the volumes that claims get on a node, the claims whose volumes are to be made, or
+    what keeps the pod from the node.
+    """
+    rule, node = _read_volumes(case)
+    if isinstance(rule, Status):
+        return {"failed": True}
+    if status := rule.filter(node):
+        return {"failed": False, "reasons": sorted(status.reasons)}
+    decision = rule.decide(node)
+    chosen: dict[str, str] = {}
+    for volume, _ in decision.reserved:
+        assert volume.spec.claim_ref is not None
+        chosen[volume.spec.claim_ref.name or ""] = volume.name
+    made = sorted(claim.name for claim, _ in decision.selected)
+    return {"failed": False, "reasons": [], "bindings": chosen, "provisions": made}
+
+
+def _read_volumes(case: Case) -> tuple[VolumeRule | Status, NodeInfo]:
+    scene = Scene(case)
+    view = FakeView(*(decode(obj) for obj in case["objects"]))
+    rule = volume_rule_of(scene.info, StorageView(view, scene.snapshot))
+    return rule, scene.snapshot.by_name[case["name"]]
 
 
 def _tell(status: Status | None, plugin: str) -> Json:
