@@ -1,6 +1,6 @@
 """Sets the conditions of an autoscaler.
 
-Source: setConditionInList in pkg/controller/podautoscaler/horizontal.go, Kubernetes 1.33.
+Source: setConditionInList in pkg/controller/podautoscaler/horizontal.go, Kubernetes 1.36.
 """
 
 from __future__ import annotations

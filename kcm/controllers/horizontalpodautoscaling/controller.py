@@ -4,7 +4,7 @@ Departures: a new or changed autoscaler is synced at once, and recommendations a
 remembered over a restart. A metric that cannot be read is reported in conditions and Events and is
 read again after the sync period, without back-off.
 
-Source: pkg/controller/podautoscaler/horizontal.go, Kubernetes 1.33.
+Source: pkg/controller/podautoscaler/horizontal.go, Kubernetes 1.36.
 """
 
 from __future__ import annotations
