@@ -68,6 +68,7 @@ class ContainerFiles:
     location: PodLocation
     disks: dict[str, Disk]  # of the pod, by the names of its volumes
     layer: Disk = field(default_factory=dict)
+    built: int = 0  # bytes of volumes that were built and are not yet charged to the program
     _seen: dict[str, Payload] = field(default_factory=dict)  # volumes as last built
     _fresh: set[str] = field(default_factory=set)
 
@@ -101,13 +102,17 @@ class ContainerFiles:
             for count in range(1, len(parts) + 1):
                 disk.setdefault("/".join(parts[:count]), None)
         elif volume.config_map is not None or volume.secret is not None:
-            self._payload(volume)  # a missing object keeps the container from starting
+            self._build(volume)  # a missing object keeps the container from starting
         return place
 
     def refresh(self, pod: Pod) -> None:
         """Has volumes built anew when they are next read, for the pod as it is now."""
         self.pod = pod
         self._fresh.clear()
+
+    def forget(self) -> None:
+        """Frees what is only for reading, since the program reads no more."""
+        self._seen.clear()
 
     def message(self) -> bytes:
         """Returns what was written to the file for the termination message."""
@@ -196,16 +201,28 @@ class ContainerFiles:
         """Returns the files of a volume of objects, those that were there if an object is gone."""
         if volume.name in self._fresh:
             return self._seen[volume.name]
-        payloads = Payloads(self.pod, self.lookups, self.location)
         try:
-            built = _build(volume, payloads)
-        except (errors.ContainerConfigError, errors.Temporary):
+            self._seen[volume.name] = self._build(volume)
+        except errors.Temporary:
             if volume.name not in self._seen:
                 raise
-            built = self._seen[volume.name]
-        self._seen[volume.name] = give_files(built, find_group(self.pod))
         self._fresh.add(volume.name)
         return self._seen[volume.name]
+
+    def _build(self, volume: Volume) -> Payload:
+        payloads = Payloads(self.pod, self.lookups, self.location)
+        if volume.config_map is not None:
+            files = payloads.config_map(volume.config_map)
+        elif volume.secret is not None:
+            files = payloads.secret(volume.secret)
+        elif volume.downward_api is not None:
+            files = payloads.downward_api(volume.downward_api)
+        elif volume.projected is not None:
+            files = payloads.projected(volume.projected)
+        else:
+            raise NotUnderstood  # files of a node, a disk or an image
+        self.built += sum(len(file.data) for file in files.values())
+        return give_files(files, find_group(self.pod))
 
     def _find_disk(self, path: str) -> tuple[Disk, str]:
         """Returns where a file is written, and its name there."""
@@ -251,18 +268,6 @@ def _pick(files: Mapping[str, File | None], inner: str, path: str) -> File | Non
     if not inner or any(name.startswith(f"{inner}/") for name in files):
         return None
     raise _fault(errno.ENOENT, path)
-
-
-def _build(volume: Volume, payloads: Payloads) -> Payload:
-    if volume.config_map is not None:
-        return payloads.config_map(volume.config_map)
-    if volume.secret is not None:
-        return payloads.secret(volume.secret)
-    if volume.downward_api is not None:
-        return payloads.downward_api(volume.downward_api)
-    if volume.projected is not None:
-        return payloads.projected(volume.projected)
-    raise NotUnderstood  # files of a node, a disk or an image
 
 
 def _kind_of(volume: Volume) -> str:

@@ -76,6 +76,8 @@ class Process:
                 self._at = FOREVER
             except (NotUnderstood, errors.Temporary):
                 self.lost, self._steps = True, None
+        if self._steps is None:
+            self._files.forget()
         return FOREVER if self._steps is None else max(self._at, now + _ROUND)
 
     def _end(self, code: int) -> None:

@@ -35,6 +35,7 @@ class Session:
 
     def spend(self, size: int = 0) -> None:
         """Counts a step, and what it costs to handle so many bytes. Raises Spent."""
+        size, self.files.built = size + self.files.built, 0
         self._steps -= 1 + size // _PER_STEP
         if self._steps < 0:
             raise Spent

@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 
+from kcm.apimachinery.durations import FOREVER
 from kcm.simulation.programs.files import MOST_BYTES, MOST_FILES
 from tests.unit.simulation.life import pod
 from tests.unit.simulation.programs.running import Objects, Running, mounted, run, shell
@@ -96,6 +97,15 @@ def test_volumes_follow_their_objects_and_keep_what_they_had_when_those_are_gone
     del objects.config_maps["conf"]
     running.go(4)
     assert running.lines == ["fast", "slow", "slow"]
+
+
+def test_a_volume_costs_the_program_that_reads_a_part_of_it() -> None:
+    objects = Objects({"conf": {"small": "a", "large": "x" * 1_000_000}})
+    running = shell("while true; do cat /data/small; echo; sleep 2; done", objects, **mounted(CONF))
+    for at in range(2, 100, 2):
+        running.go(at)
+    assert 5 < len(running.lines) < 10
+    assert running.due == FOREVER
 
 
 def test_objects_are_read_only_by_programs_that_need_them() -> None:
