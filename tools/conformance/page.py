@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from functools import cache
 from pathlib import Path
 
-from tools.conformance.results import COLUMNS, Results
+from tools.conformance.results import COLUMNS, UNCOUNTED, Results
 from tools.conformance.suite import PASSED
 
 _REASONS = Path(__file__).with_name("reasons.txt")
@@ -57,17 +57,41 @@ def _render_sums(columns: Mapping[str, Results | None]) -> Iterator[str]:
     yield "|---|---|---|---|---|---|---|"
     for column, words in COLUMNS.items():
         results = columns.get(column)
+        if column == UNCOUNTED:
+            continue
         if results is None:
             yield f"| {words} | not run yet | | | | | |"
             continue
-        shown = [describe(column, spec, results) for spec in results.specs]
-        passed, failed = shown.count("passed"), shown.count("**failed**")
-        rest = len(shown) - passed - failed
-        commit = f"`{results.commit[:10]}`"
+        passed, failed, rest = _count(column, results)
         yield (
-            f"| {words} | {passed} | {failed} | {rest} | {len(shown)} | {commit} "
-            f"| {results.suite} |"
+            f"| {words} | {passed} | {failed} | {rest} | {len(results.specs)} "
+            f"| `{results.commit[:10]}` | {results.suite} |"
         )
+    if (results := columns.get(UNCOUNTED)) is not None:
+        yield ""
+        yield _describe_uncounted(results, columns.get("simulated"))
+
+
+def _count(column: str, results: Results) -> tuple[int, int, int]:
+    """Returns how many specs have passed, have failed, and cannot run."""
+    shown = [describe(column, spec, results) for spec in results.specs]
+    passed, failed = shown.count("passed"), shown.count("**failed**")
+    return passed, failed, len(shown) - passed - failed
+
+
+def _describe_uncounted(results: Results, simulated: Results | None) -> str:
+    """Returns the sentence about the column that is in no sum."""
+    passed, failed, rest = _count(UNCOUNTED, results)
+    before = simulated.specs if simulated is not None else {}
+    more = sum(
+        result == PASSED and before.get(spec) != PASSED for spec, result in results.specs.items()
+    )
+    return (
+        f"Not in these sums, since its containers are scripted: {COLUMNS[UNCOUNTED]}. Of "
+        f"{len(results.specs)} specs that were run there on commit `{results.commit[:10]}`, "
+        f"{passed} passed, of which {more} cannot run without scripts; {failed} failed, and "
+        f"{rest} cannot run."
+    )
 
 
 def _render_table(
