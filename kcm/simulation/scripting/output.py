@@ -80,7 +80,8 @@ def find_run(
 def list_lines(run: OutputRun, since: datetime | None, until: datetime) -> list[Line]:
     """Returns what the container has written after `since`, up to `until`, in order of time."""
     if run.written is not None:
-        return [line for line in run.written if since is None or since < line[0] <= until]
+        written = [line for line in run.written if line[0] <= until]
+        return written if since is None else [line for line in written if line[0] > since]
     end = until if run.ended is None else min(until, run.ended)
     first = run.started - timedelta(seconds=1) if since is None else since
     name = run.container.name

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import subprocess
+import time
 from collections.abc import Iterator
 from datetime import UTC, datetime
 from typing import Any
@@ -10,6 +11,7 @@ from typing import Any
 import pytest
 
 from kcm.api.simulated_nodes import SIMULATOR_LABEL
+from kcm.simulation.programs.outputs import Output, write_outputs
 from tests.integration.apiserver.kubectl import Kubectl
 from tests.integration.apiserver.serving import Live
 
@@ -93,6 +95,25 @@ def test_a_followed_log_ends_with_its_container(api: Live, kubectl: Kubectl) -> 
     end(api, path)
     rest, _ = following.communicate(timeout=30)
     assert rest.endswith("container main exited with code 0 (Completed)\n")
+
+
+def test_the_log_of_a_program_is_what_it_has_written(api: Live, kubectl: Kubectl) -> None:
+    path = start(api, "so-program", in_namespace(kubectl), log="not this")
+    uid, begun = api.get(path)["metadata"]["uid"], time.time()
+
+    def write(*lines: tuple[float, str]) -> None:
+        given = [(begun + after, text) for after, text in lines]
+        write_outputs(api.store.io, [Output(uid, "main", 0, given, is_first=not lines)])
+
+    write()
+    assert api.client.get(f"{path}/log").text == ""
+    write((0, "one"), (0, "two"))
+    assert api.client.get(f"{path}/log", params={"tailLines": "1"}).text == "two\n"
+    following = run(kubectl, "logs", "-f", "so-program")
+    assert list(lines_until(following, "two")) == ["one\n", "two\n"]
+    write((0.001, "three"))  # of the time before it was asked for, and stored later
+    end(api, path)
+    assert following.communicate(timeout=30)[0] == "three\n"
 
 
 @pytest.mark.parametrize("flags", [(), ("-it",)])

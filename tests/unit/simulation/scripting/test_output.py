@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -158,3 +159,19 @@ def test_the_status_says_which_attempts_there_were(
     if found is not None:
         assert (found.exit_code, found.lines) == (code, (ScriptLine("hi"),))
     assert output.find_run(shown, container, None) is None
+
+
+def test_a_program_writes_all_that_is_in_its_log() -> None:
+    lines = ((at(0), "one"), (at(0), "two"), (at(5), "three"))
+    given = replace(run("not this", ends=5, readinessProbe=PROBE), written=lines)
+    assert written(given) == ["0 one", "0 two", "5 three"]
+    assert written(given, since=0) == ["5 three"]
+    assert written(given, until=4) == ["0 one", "0 two"]
+    assert output.list_rest(given, at(7), at(9)) == []
+
+
+def test_what_a_program_wrote_is_found_however_late_it_is_stored() -> None:
+    scripted, program = run("hello"), replace(run(), written=())
+    assert scripted.last_seen(list_lines(scripted, None, at(3)), at(3)) == at(3)
+    assert program.last_seen([], at(3)) < START
+    assert program.last_seen([(at(2), "two")], at(3)) == at(2)
