@@ -85,8 +85,12 @@ class Connection:
     def close(self) -> None:
         """Closes the connection. What was not sent yet is dropped, as nobody may ever read it."""
         if not self.writer.is_closing() and self.writer.transport.get_write_buffer_size():
-            self.writer.transport.abort()
+            self.abort()
         self.writer.close()
+
+    def abort(self) -> None:
+        """Closes the connection without a goodbye, for which TLS waits 30 seconds."""
+        self.writer.transport.abort()
 
 
 class Pool:

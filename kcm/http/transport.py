@@ -150,7 +150,7 @@ async def _exchange(server: Server, call: Call, pool: Pool | None) -> AsyncItera
             return
     except BaseException:
         await exchange.stop_sending()
-        connection.close()
+        connection.abort()
         raise
     connection.close()
 
@@ -165,7 +165,7 @@ async def _begin(server: Server, call: Call, pool: Pool | None) -> _Exchange:
             await exchange.begin()
         except BaseException as error:
             await exchange.stop_sending()
-            connection.close()
+            connection.abort()
             if kept is None or not isinstance(error, CallFailed):
                 raise
             # The server may just have closed it, as the request came.

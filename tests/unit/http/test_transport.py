@@ -3,14 +3,20 @@
 from __future__ import annotations
 
 import asyncio
+import socket
+import ssl
+import threading
 from collections.abc import AsyncIterator, Awaitable, Callable
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager, suppress
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
+from kcm.apiserver import credentials
 from kcm.http import connections, transport
-from kcm.http.connections import Pool, Server
+from kcm.http.connections import Connection, Pool, Server
 from kcm.http.faults import CallFailed
 from kcm.http.transport import Answer, Call, Response, Upgraded, fetch, send, upgrade
 
@@ -226,6 +232,44 @@ def test_a_server_that_does_not_read_is_left(monkeypatch: pytest.MonkeyPatch) ->
     monkeypatch.setattr(transport, "STALL_TIMEOUT", 0.05)
     with pytest.raises(CallFailed):
         asyncio.run(ask())
+
+
+@pytest.mark.parametrize("sent", [b"", b"HTTP/1.1 200 OK\r\n\r\n"])
+def test_a_silent_server_holds_no_connection_that_was_given_up(
+    sent: bytes, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sockets: list[socket.socket] = []
+    served = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+    files = credentials.certificate(tmp_path)
+    served.load_cert_chain(files.certificate, files.key)
+    over = threading.Event()
+
+    def serve(listening: socket.socket) -> None:
+        connection, _ = listening.accept()
+        with served.wrap_socket(connection, server_side=True) as secured:
+            secured.sendall(sent)
+            over.wait(20)
+
+    async def connect(where: Server) -> Connection:
+        connection = await connections.connect(where)
+        sockets.append(connection.writer.get_extra_info("socket"))
+        return connection
+
+    async def give_up(where: Server) -> None:
+        with pytest.raises(TimeoutError):
+            async with asyncio.timeout(0.2):
+                await fetch(where, Call("GET", "/"), most=10)
+        await turn()
+        assert sockets[0].fileno() == -1
+
+    monkeypatch.setattr(transport, "connect", connect)
+    with socket.create_server(("127.0.0.1", 0)) as listening, ThreadPoolExecutor(1) as pool:
+        pool.submit(serve, listening)
+        trust = ssl.create_default_context(cafile=str(files.certificate))
+        try:
+            asyncio.run(give_up(Server("127.0.0.1", listening.getsockname()[1], trust)))
+        finally:
+            over.set()
 
 
 # --- connections that are kept
