@@ -11,10 +11,10 @@ from collections.abc import Callable, Sequence
 import structlog
 
 from kcm import errors
-from kcm.apimachinery.quantity import Quantity, ResourceList
+from kcm.apimachinery.quantity import ResourceList
 from kcm.clock import Clock
 from kcm.kubelet.stats.provider import PodStats, StatsProvider, StatsSummary
-from kcm.store.resource_metrics.usage import NodeReport, PodUsage
+from kcm.store.resource_metrics.usage import NodeReport, PodUsage, build_amounts
 
 log = structlog.get_logger("kcm.kubelet")
 
@@ -33,7 +33,7 @@ def build_node_report(node_name: str, summary: StatsSummary) -> NodeReport | Non
         node=node_name,
         moment=summary.machine.at.timestamp(),
         window=summary.window,
-        usage=_amounts(summary.cores, summary.machine.working_set),
+        usage=build_amounts(summary.cores, summary.machine.working_set),
         pods={
             f"{pod.namespace}/{pod.name}": PodUsage(containers)
             for pod in summary.pods
@@ -50,15 +50,8 @@ def _containers(pod: PodStats) -> dict[str, ResourceList]:
     if any(container.cores is None for container in pod.containers):
         return {}
     return {
-        container.name: _amounts(container.cores or 0.0, container.memory)
+        container.name: build_amounts(container.cores or 0.0, container.memory)
         for container in pod.containers
-    }
-
-
-def _amounts(cores: float, memory: int) -> ResourceList:
-    return {
-        "cpu": Quantity.of_nanos(round(cores * 10**9)),
-        "memory": Quantity(f"{memory // 1024}Ki"),
     }
 
 

@@ -3,7 +3,8 @@ publishes.
 
 Measurements are not objects, since they change all the time and are never watched. The report of a
 node is one hash that expires, so that an unreachable node soon has no usage. A published value
-stays until it is deleted or expires.
+stays until it is deleted or expires. For a node that reports nothing, an API server writes what it
+has scraped from the kubelet.
 
 Guarantees: a node's report is replaced as a whole. A published value that is not a quantity is
 ignored.
@@ -27,29 +28,37 @@ from kcm.redisio import RedisIO
 log = structlog.get_logger("kcm.store")
 
 EXTERNAL = "external"  # takes the place of a resource for external metrics
-_TIME, _WINDOW, _NODE = ".time", ".window", ".node"  # no key of a pod begins with a dot
+# No key of a pod is one of these.
+_TIME, _WINDOW, _NODE, _SCRAPED = ".time", ".window", ".node", ".scraped"
 _AT_A_TIME = 64  # the most reports that one call writes
 
 
 @dataclass(frozen=True)
 class PodUsage:
-    """The usage of a pod's containers by name, and the pod's custom metrics."""
+    """The usage of a pod's containers by name, and the pod's custom metrics.
+
+    `measured` is the moment and the window of its measurement, by default those of the report.
+    """
 
     containers: Mapping[str, ResourceList]
     metrics: Mapping[str, Quantity] = field(default_factory=dict)
+    measured: tuple[float, float] | None = None
 
 
 @dataclass(frozen=True)
 class NodeReport:
     """The usage of one node and its pods in the `window` seconds before `moment` (seconds since
     1970).
+
+    `scraped` says that the node does not report by itself.
     """
 
     node: str
     moment: float
     window: float
-    usage: ResourceList
+    usage: ResourceList  # {} if only the pods were measured
     pods: Mapping[str, PodUsage] = field(default_factory=dict)  # by key
+    scraped: bool = False
 
 
 @dataclass(frozen=True)
@@ -91,6 +100,12 @@ class UsageBoard:
                 fields = _fields(report)
                 args += [self._io.keys.reported(report.node), len(fields), *fields]
             self._io.call("usage_report", *args, call_id="")
+
+    def reporting(self, names: Sequence[str]) -> set[str]:
+        """Returns those of these nodes that report by themselves. Raises: StoreUnavailable."""
+        asked = [(self._io.keys.reported(name), (_SCRAPED,)) for name in names]
+        found = zip(names, self._read(asked), strict=True)
+        return {name for name, (when, [scraped]) in found if when is not None and scraped is None}
 
     def nodes(self, names: Sequence[str]) -> dict[str, Measured]:
         """Returns the usage by name, of those nodes that have reported any. Raises:
@@ -134,8 +149,7 @@ class UsageBoard:
             if moment is None:
                 yield None, values
             else:
-                when = datetime.fromtimestamp(int(moment) / 1000, UTC)
-                yield (when, float(window or 0)), values
+                yield _when(int(moment), float(window or 0)), values
 
     # --- published values
 
@@ -170,10 +184,15 @@ class UsageBoard:
 
 def _fields(report: NodeReport) -> list[str]:
     fields = [_TIME, str(round(report.moment * 1000)), _WINDOW, f"{report.window:g}"]
-    fields += [_NODE, _text(report.usage)]
+    if report.usage:
+        fields += [_NODE, _text(report.usage)]
+    if report.scraped:
+        fields += [_SCRAPED, "1"]
     for key, pod in report.pods.items():
         containers = {name: _format_amounts(used) for name, used in pod.containers.items()}
         body: dict[str, Any] = {"containers": containers}
+        if pod.measured:
+            body["time"], body["window"] = round(pod.measured[0] * 1000), pod.measured[1]
         if pod.metrics:
             body["metrics"] = _format_amounts(pod.metrics)
         fields += [key, json.dumps(body, separators=(",", ":"))]
@@ -192,11 +211,23 @@ def _amounts(body: Mapping[str, str]) -> ResourceList:
     return {name: Quantity(text) for name, text in body.items()}
 
 
+def _when(moment: int, window: float) -> tuple[datetime, float]:
+    return datetime.fromtimestamp(moment / 1000, UTC), window
+
+
 def _of_pod(when: tuple[datetime, float], body: Mapping[str, Any]) -> Measured:
+    if "time" in body:
+        when = _when(body["time"], body["window"])
     containers = {name: _amounts(used) for name, used in body["containers"].items()}
     return Measured(
         *when, total(containers.values()), containers, _amounts(body.get("metrics", {}))
     )
+
+
+def build_amounts(cores: float, memory: int) -> ResourceList:
+    """Returns the usage of so much CPU and of so many bytes of memory."""
+    cpu = Quantity.of_nanos(round(cores * 10**9))
+    return {"cpu": cpu, "memory": Quantity(f"{memory // 1024}Ki")}
 
 
 def total(parts: Iterable[Mapping[str, Quantity]]) -> ResourceList:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from datetime import UTC, datetime
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
 
 import pytest
 
@@ -70,6 +71,31 @@ def test_a_report_is_forgotten_after_its_time(board: UsageBoard, io: RedisIO) ->
     board.report([report("n1"), report("n2")], lasts=60)
     for name in ("n1", "n2"):
         assert 0 < io.execute("PTTL", io.keys.reported(name)) <= 60_000
+
+
+def test_a_pod_may_have_been_measured_at_another_time_than_its_node(
+    board: UsageBoard, metrics: StoredMetrics
+) -> None:
+    earlier = MOMENT.timestamp() - 4
+    measured = replace(use(app="1"), measured=(earlier, 11.5))
+    board.report([report("n1", web=measured, other=use(app="1"))], lasts=60)
+    usage = metrics.pods([WEB, OTHER])
+    web, other = usage["default/web"], usage["default/other"]
+    assert (web.moment, web.window) == (MOMENT - timedelta(seconds=4), 11.5)
+    assert (other.moment, other.window) == (MOMENT, 15.0)
+
+
+def test_pods_may_be_reported_without_their_node(board: UsageBoard, metrics: StoredMetrics) -> None:
+    board.report([replace(report("n1", web=use(app="1")), usage={})], lasts=60)
+    assert metrics.nodes(["n1"]) == {}
+    assert list(metrics.pods([WEB])) == ["default/web"]
+
+
+def test_nodes_that_report_are_told_from_those_that_are_scraped(board: UsageBoard) -> None:
+    board.report([report("n1"), replace(report("n2"), scraped=True)], lasts=60)
+    assert board.reporting(["n1", "n2", "n3"]) == {"n1"}
+    board.report([report("n2")], lasts=60)
+    assert board.reporting(["n1", "n2", "n3"]) == {"n1", "n2"}
 
 
 def test_reports_of_many_nodes_are_written_in_several_calls(
