@@ -59,6 +59,7 @@ from kcm.apiserver.objects.metrics_apis import MetricsApis
 from kcm.apiserver.pages import Pages
 from kcm.apiserver.request import head_of
 from kcm.apiserver.routes import Routes
+from kcm.apiserver.scraping.loop import UsageScraper
 from kcm.apiserver.streams import Streams
 from kcm.http.connections import Pool
 from kcm.loops import Loop, ThreadHost, contain
@@ -194,6 +195,7 @@ class ApiServer:
 
         # What runs beside requests.
         self._definitions = DefinitionLoop(store, cacher)
+        self._scraper = UsageScraper(store, cacher, options.kubelet, registry)
         self._host = ThreadHost(store.clock)
 
     def start(self) -> None:
@@ -203,7 +205,7 @@ class ApiServer:
         tracker = self._control.token_tracker
         if self._control.tokens is not None:
             contain(tracker.name, partial(tracker.turn, 0.0))
-        self._host.run(self.cacher, *self._loops())
+        self._host.run(self.cacher, self._scraper, *self._loops())
         self._aggregation.start()
 
     def _loops(self) -> Iterator[Loop]:

@@ -115,22 +115,35 @@ def admin(system: System) -> httpx.Client:
 
 
 def approve_serving(system: System) -> None:
-    """Approves the request for a serving certificate, as an administrator does."""
+    """Approves the requests for a serving certificate, as an administrator does."""
     kind = "certificatesigningrequests"
-    name = next(
-        one["metadata"]["name"]
-        for one in system.items(kind)
-        if one["spec"]["signerName"] == "kubernetes.io/kubelet-serving"
-    )
-    path = f"/apis/certificates.k8s.io/v1/{kind}/{name}/approval"
     condition = {"type": "Approved", "status": "True", "reason": "Test", "message": "by the test"}
+    for one in system.items(kind):
+        is_new = not one.get("status", {}).get("conditions")
+        if one["spec"]["signerName"] != "kubernetes.io/kubelet-serving" or not is_new:
+            continue
+        with admin(system) as client:
+            approved = client.patch(
+                f"/apis/certificates.k8s.io/v1/{kind}/{one['metadata']['name']}/approval",
+                json={"status": {"conditions": [condition]}},
+                headers={"content-type": "application/merge-patch+json"},
+            )
+        assert approved.status_code == 200, approved.text
+
+
+def is_measured(system: System) -> bool:
+    """Reports whether the metrics API has the usage of the node and its pod, after it has let the
+    node have another serving certificate if it wants one.
+    """
+    approve_serving(system)
+    metrics = "/apis/metrics.k8s.io/v1beta1"
     with admin(system) as client:
-        approved = client.patch(
-            path,
-            json={"status": {"conditions": [condition]}},
-            headers={"content-type": "application/merge-patch+json"},
-        )
-    assert approved.status_code == 200, approved.text
+        node = client.get(f"{metrics}/nodes/{NODE}")
+        pod = client.get(f"{metrics}/namespaces/default/pods/writer")
+    if node.status_code != 200 or pod.status_code != 200:
+        return False
+    (container,) = pod.json()["containers"]
+    return set(node.json()["usage"]) == set(container["usage"]) == {"cpu", "memory"}
 
 
 def refusal(response: httpx.Response) -> str:
@@ -199,3 +212,4 @@ def test_a_machine_joins_and_is_held_to_its_own_node(system: System, tmp_path: P
             assert "address not allowed: node" in log.json()["message"]
         else:
             assert (log.status_code, log.text) == (200, "hello\n"), log.text
+            until(lambda: is_measured(system), "the usage that the API server scrapes")

@@ -18,13 +18,14 @@ from kcm.http import transport
 from kcm.http.connections import Server
 from kcm.http.faults import CallFailed
 from kcm.http.reachable import require_global
-from kcm.http.transport import Call, Fields, Response, Upgraded, bearer, split_target
+from kcm.http.transport import Answer, Call, Fields, Response, Upgraded, bearer, split_target
 from kcm.store import Store, node_token
 
 DEFAULT_PORT = 10250
 # As kubeadm sets --kubelet-preferred-address-types: names of nodes may be unknown to DNS.
 _PREFERRED = ("InternalIP", "ExternalIP", "InternalDNS", "ExternalDNS", "Hostname")
 _MAX_PORT = 65535
+_PLAIN = ((b"accept", b"*/*"), (b"connection", b"close"))
 _NAME = re.compile(r"[A-Za-z0-9]([A-Za-z0-9.-]{0,251}[A-Za-z0-9])?")  # or an IPv4 address
 
 
@@ -45,19 +46,22 @@ class KubeletAddress:
 
 
 def kubelet_of(store: Store, name: str, *, tls: bool | None) -> KubeletAddress:
-    """Returns the address of a node's kubelet.
+    """Returns the address of a node's kubelet, see `locate_kubelet`. Raises NotFound as well."""
+    return locate_kubelet(store.get(Node.resource, name), node_token.read_key(store), tls=tls)
+
+
+def locate_kubelet(node: Node, key: bytes | None, *, tls: bool | None) -> KubeletAddress:
+    """Returns the address of a node's kubelet. `key` is that of the cluster's tokens, if any.
 
     `tls` says whether it is reached over TLS; for None it is, unless the node's annotation says
     otherwise. Only a node that proves a loopback address to be its own is reached there. Raises
-    BadRequest, NotFound and KubeletUnreachable.
+    BadRequest and KubeletUnreachable.
     """
-    node = store.get(Node.resource, name)
-    reachable = preferred_address(node)
+    name, reachable = node.name, preferred_address(node)
     endpoints = node.status.daemon_endpoints
     endpoint = endpoints.kubelet_endpoint if endpoints else None
     port = (endpoint.port if endpoint else 0) or DEFAULT_PORT
     host = _host(name, reachable, port)
-    key = node_token.read_key(store)
     token = node_token.derive_token(key, name, reachable, port) if key else ""
     if tls is None:
         tls = node.annotations.get(node_token.TLS_ANNOTATION) != "false"
@@ -134,10 +138,16 @@ class KubeletClient:
 
         Raises BadRequest and KubeletUnreachable.
         """
-        fields = [(b"accept", b"*/*"), (b"connection", b"close")]
         with _naming(where):
-            async with transport.send(*self._call(where, fields)) as response:
+            async with transport.send(*self._call(where, _PLAIN)) as response:
                 yield response
+
+    async def fetch(self, where: KubeletAddress, *, most: int) -> Answer:
+        """Returns the whole response to a GET, whose body has at most `most` bytes. Raises as
+        `get`.
+        """
+        with _naming(where):
+            return await transport.fetch(*self._call(where, _PLAIN), most=most)
 
     @asynccontextmanager
     async def upgrade(

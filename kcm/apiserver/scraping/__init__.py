@@ -1,0 +1,1 @@
+"""Measures nodes whose kubelets report no usage by themselves, as metrics-server does."""
