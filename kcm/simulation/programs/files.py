@@ -10,7 +10,7 @@ import errno
 import os
 import posixpath
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 
 from kcm import errors
 from kcm.api.core_v1 import Container, Pod
@@ -20,6 +20,7 @@ from kcm.kubelet.containers.hosts import build_hosts
 from kcm.kubelet.environment.expansion import expand_strictly
 from kcm.kubelet.environment.payloads import File, Payload, Payloads, find_group, give_files
 from kcm.kubelet.environment.variables import Lookups, PodLocation
+from kcm.kubelet.files.log_tail import FALLBACK
 from kcm.kubelet.kuberuntime.configs import name_host
 from kcm.kubelet.kuberuntime.security_context import determine_effective_security_context
 from kcm.simulation.programs.syntax import NotUnderstood
@@ -32,6 +33,14 @@ _OPEN = ("/", "/tmp", "/dev")  # folders that every image has
 
 Disk = dict[str, File | None]
 """The files of an emptyDir or of a container's own layer, by their paths; None is a folder."""
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """Where the contents of volumes come from."""
+
+    lookups: Lookups
+    location: PodLocation
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,51 +62,67 @@ class _Mount:
     read_only: bool
 
 
-@dataclass
 class ContainerFiles:
     """The files of one container. Paths are as the container sees them.
 
-    Methods raise OSError as the calls of the system would, NotUnderstood for what is not known, and
-    ContainerConfigError for a volume that cannot be set up.
+    Between two uses it does not keep the pod, of which there are many. Methods raise OSError as the
+    calls of the system would, NotUnderstood for what is not known, and ContainerConfigError for a
+    volume that cannot be set up.
     """
 
-    pod: Pod
-    container: Container
-    environment: Mapping[str, str]
-    lookups: Lookups
-    location: PodLocation
-    disks: dict[str, Disk]  # of the pod, by the names of its volumes
-    layer: Disk = field(default_factory=dict)
-    built: int = 0  # bytes of volumes that were built and are not yet charged to the program
-    _seen: dict[str, Payload] = field(default_factory=dict)  # volumes as last built
-    _fresh: set[str] = field(default_factory=set)
-
-    def __post_init__(self) -> None:
-        security = determine_effective_security_context(self.pod, self.container)
+    def __init__(
+        self,
+        pod: Pod,
+        container: Container,
+        environment: Mapping[str, str],
+        source: Source,
+        disks: dict[str, Disk],
+    ) -> None:
+        """`disks` are those of the pod, by the names of its volumes. Raises ContainerConfigError
+        if a volume cannot be set up.
+        """
+        self.built = 0  # bytes of volumes that were built and are not yet charged to the program
+        self.falls_back = container.termination_message_policy == FALLBACK
+        security = determine_effective_security_context(pod, container)
         self.user, self.group = security.run_as_user or 0, security.run_as_group or 0
-        of_pod = self.pod.spec.security_context
-        self.has_more_groups = of_pod is not None and bool(
-            of_pod.supplemental_groups or of_pod.fs_group is not None
-        )
+        self.pod_group = find_group(pod)
+        of_pod = pod.spec.security_context
+        more = bool(of_pod.supplemental_groups) if of_pod is not None else False
+        self.has_more_groups = more or self.pod_group is not None
+        self._pod: Pod | None = pod
+        self._source = source
+        self._disks = disks
+        self._folder = container.working_dir or "/"
         self._is_sealed = bool(security.read_only_root_filesystem)
         self._message_path = posixpath.normpath(
-            self.container.termination_message_path or TERMINATION_LOG
+            container.termination_message_path or TERMINATION_LOG
         )
-        self.layer[self._message_path] = File(b"", 0o666)
-        volumes = {volume.name: volume for volume in self.pod.spec.volumes or ()}
-        mounts = [self._mount(mount, volumes) for mount in self.container.volume_mounts or ()]
+        self._layer: Disk = {self._message_path: File(b"", 0o666)}
+        self._seen: dict[str, Payload] = {}  # volumes as last built
+        self._fresh: set[str] = set()
+        volumes = {volume.name: volume for volume in pod.spec.volumes or ()}
+        mounts = [
+            self._mount(mount, volumes[mount.name], environment)
+            for mount in container.volume_mounts or ()
+        ]
         self._mounts = sorted(mounts, key=lambda mount: len(mount.path), reverse=True)
+        self.put_away()
 
-    def _mount(self, mount: VolumeMount, volumes: Mapping[str, Volume]) -> _Mount:
-        inner = mount.sub_path or expand_strictly(mount.sub_path_expr or "", self.environment)
+    @property
+    def pod(self) -> Pod:
+        """The pod, while its program takes steps."""
+        assert self._pod is not None
+        return self._pod
+
+    def _mount(self, mount: VolumeMount, volume: Volume, environment: Mapping[str, str]) -> _Mount:
+        inner = mount.sub_path or expand_strictly(mount.sub_path_expr or "", environment)
         if inner.startswith("/") or ".." in inner.split("/"):
             raise errors.ContainerConfigError(f'failed to prepare subPath "{inner}"')
-        volume = volumes[mount.name]
         place = _Mount(
             posixpath.normpath(mount.mount_path), volume, inner.rstrip("/"), bool(mount.read_only)
         )
         if volume.empty_dir is not None:
-            disk = self.disks.setdefault(mount.name, {})
+            disk = self._disks.setdefault(mount.name, {})
             parts = inner.split("/") if inner else []
             for count in range(1, len(parts) + 1):
                 disk.setdefault("/".join(parts[:count]), None)
@@ -105,10 +130,14 @@ class ContainerFiles:
             self._build(volume)  # a missing object keeps the container from starting
         return place
 
-    def refresh(self, pod: Pod) -> None:
+    def take_out(self, pod: Pod) -> None:
         """Has volumes built anew when they are next read, for the pod as it is now."""
-        self.pod = pod
+        self._pod = pod
         self._fresh.clear()
+
+    def put_away(self) -> None:
+        """Lets the pod go until the next use."""
+        self._pod = None
 
     def forget(self) -> None:
         """Frees what is only for reading, since the program reads no more."""
@@ -116,7 +145,7 @@ class ContainerFiles:
 
     def message(self) -> bytes:
         """Returns what was written to the file for the termination message."""
-        file = self.layer[self._message_path]
+        file = self._layer[self._message_path]
         return file.data if file is not None else b""
 
     # --- what programs do
@@ -135,7 +164,7 @@ class ContainerFiles:
         path = self._path(path)
         mount, file = self._look(path)
         kind = _kind_of(mount.volume) if mount is not None else _DISK
-        group = find_group(self.pod) or 0
+        group = self.pod_group or 0
         if file is None:
             is_root = mount is not None and path == mount.path and not mount.inner
             is_open = is_root and mount is not None and mount.volume.empty_dir is not None
@@ -154,7 +183,7 @@ class ContainerFiles:
         if before is not None:
             self._check(before, _WRITE, path)
         else:
-            before = File(b"", mode, self.user, find_group(self.pod) or self.group)
+            before = File(b"", mode, self.user, self.pod_group or self.group)
         data = before.data + data if append else data
         self._reserve(len(data) - len(before.data), new=name not in disk)
         disk[name] = replace(before, data=data)
@@ -164,8 +193,7 @@ class ContainerFiles:
     def _path(self, path: str) -> str:
         if "\0" in path or not path:
             raise _fault(errno.ENOENT, path)
-        folder = self.container.working_dir or "/"
-        return "/" + posixpath.normpath(posixpath.join("/", folder, path)).lstrip("/")
+        return "/" + posixpath.normpath(posixpath.join("/", self._folder, path)).lstrip("/")
 
     def _find_mount(self, path: str) -> tuple[_Mount, str] | None:
         """Returns the volume with this path, and the path in it."""
@@ -177,8 +205,8 @@ class ContainerFiles:
 
     def _look(self, path: str) -> tuple[_Mount | None, File | None]:
         """Returns the volume that has the path, and the file there, None for a folder."""
-        if path in self.layer:
-            return None, self.layer[path]
+        if path in self._layer:
+            return None, self._layer[path]
         found = self._find_mount(path)
         if found is not None:
             mount, inner = found
@@ -188,13 +216,13 @@ class ContainerFiles:
         if path in _OPEN:
             return None, None
         if path == "/etc/hosts" and not self.pod.spec.host_network:
-            hosts = build_hosts(self.pod, self.location.pod_ips, name_host(self.pod), "")
+            hosts = build_hosts(self.pod, self._source.location.pod_ips, name_host(self.pod), "")
             return None, File(hosts.encode())
         raise NotUnderstood  # the image may have it
 
     def _contents(self, volume: Volume) -> Mapping[str, File | None]:
         if volume.empty_dir is not None:
-            return self.disks[volume.name]
+            return self._disks[volume.name]
         return self._payload(volume)
 
     def _payload(self, volume: Volume) -> Payload:
@@ -210,7 +238,7 @@ class ContainerFiles:
         return self._seen[volume.name]
 
     def _build(self, volume: Volume) -> Payload:
-        payloads = Payloads(self.pod, self.lookups, self.location)
+        payloads = Payloads(self.pod, self._source.lookups, self._source.location)
         if volume.config_map is not None:
             files = payloads.config_map(volume.config_map)
         elif volume.secret is not None:
@@ -222,26 +250,26 @@ class ContainerFiles:
         else:
             raise NotUnderstood  # files of a node, a disk or an image
         self.built += sum(len(file.data) for file in files.values())
-        return give_files(files, find_group(self.pod))
+        return give_files(files, self.pod_group)
 
     def _find_disk(self, path: str) -> tuple[Disk, str]:
         """Returns where a file is written, and its name there."""
-        found = None if path in self.layer else self._find_mount(path)
+        found = None if path in self._layer else self._find_mount(path)
         if found is None:
             folder = posixpath.dirname(path)
-            if path not in self.layer and folder not in _OPEN:
+            if path not in self._layer and folder not in _OPEN:
                 raise NotUnderstood
             if self._is_sealed and path != self._message_path:
                 raise _fault(errno.EROFS, path)
-            if path not in self.layer and self.user and folder != "/tmp":
+            if path not in self._layer and self.user and folder != "/tmp":
                 raise _fault(errno.EACCES, path)
-            return self.layer, path
+            return self._layer, path
         mount, inner = found
         if mount.volume.empty_dir is None and not mount.read_only:
             self._payload(mount.volume)  # what is no volume of objects is not known
         if mount.volume.empty_dir is None or mount.read_only:
             raise _fault(errno.EROFS, path)
-        disk = self.disks[mount.volume.name]
+        disk = self._disks[mount.volume.name]
         folder = posixpath.dirname(inner)
         if folder and folder not in disk:
             raise _fault(errno.ENOENT, path)
@@ -249,13 +277,13 @@ class ContainerFiles:
 
     def _check(self, file: File, wanted: int, path: str) -> None:
         """Checks the permissions of the container's user."""
-        groups = {self.group, find_group(self.pod)}
+        groups = {self.group, self.pod_group}
         shift = 6 if file.owner == self.user else 3 if (file.group or 0) in groups else 0
         if self.user and not file.mode >> shift & wanted:
             raise _fault(errno.EACCES, path)
 
     def _reserve(self, more: int, *, new: bool) -> None:
-        disks = (self.layer, *self.disks.values())
+        disks = (self._layer, *self._disks.values())
         size = sum(len(file.data) for disk in disks for file in disk.values() if file is not None)
         if size + more > MOST_BYTES or (new and sum(map(len, disks)) >= MOST_FILES):
             raise _fault(errno.ENOSPC, "")

@@ -14,10 +14,10 @@ from kcm.apimachinery.durations import FOREVER
 from kcm.helpers.pods import list_containers
 from kcm.kubelet.environment.expansion import expand_all
 from kcm.kubelet.environment.variables import Lookups, PodLocation, make_environment
-from kcm.kubelet.files.log_tail import FALLBACK, MOST, join_last
+from kcm.kubelet.files.log_tail import MOST, join_last
 from kcm.kubelet.kuberuntime.configs import name_host
 from kcm.simulation.programs.commands import OF_SHELL, PROGRAMS
-from kcm.simulation.programs.files import ContainerFiles, Disk
+from kcm.simulation.programs.files import ContainerFiles, Disk, Source
 from kcm.simulation.programs.outputs import Output
 from kcm.simulation.programs.session import Spent
 from kcm.simulation.programs.shell import Exit, Shell
@@ -64,7 +64,7 @@ class Process:
 
     def advance(self, now: float, pod: Pod) -> float:
         """Takes the steps that are due, and returns when to do so again."""
-        self._files.refresh(pod)
+        self._files.take_out(pod)
         while self._steps is not None and self._at <= now:
             try:
                 self._at += next(self._steps)
@@ -76,6 +76,7 @@ class Process:
                 self._at = FOREVER
             except (NotUnderstood, errors.Temporary):
                 self.lost, self._steps = True, None
+        self._files.put_away()
         if self._steps is None:
             self._files.forget()
         return FOREVER if self._steps is None else max(self._at, now + _ROUND)
@@ -88,8 +89,7 @@ class Process:
     def message(self) -> str:
         """Returns the termination message."""
         written = self._files.message()[:MOST]
-        falls_back = self._files.container.termination_message_policy == FALLBACK
-        if written or not (falls_back and self.code):
+        if written or not (self._files.falls_back and self.code):
             return written.decode("utf-8", "replace")
         return join_last(self._written.encode("utf-8", "replace").splitlines(keepends=True))
 
@@ -130,7 +130,10 @@ class PodPrograms:
         environment = make_environment(pod, spec, self.lookups, self.location)
         words = expand_all(words, environment)
         script = _parse(words)
-        files = ContainerFiles(pod, spec, environment, self.lookups, self.location, self._disks)
+        source = Source(self.lookups, self.location)
+        files = ContainerFiles(pod, spec, environment, source, self._disks)
+        if not any("$" in word or "env" in word for word in words):
+            environment = {}  # it is not asked for, and there are many pods
         home = "/" if files.user else "/root"
         basic = {"PATH": _PATH, "HOSTNAME": name_host(pod), "HOME": home}
         process = Process(files, at)

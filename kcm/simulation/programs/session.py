@@ -8,8 +8,10 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 
 from kcm.simulation.programs.files import ContainerFiles
+from kcm.simulation.programs.syntax import NotUnderstood
 
 MOST_STEPS = 2000
+MOST_VARIABLES = 64 * 1024  # bytes that a program may add to its environment
 _PER_STEP = 4096  # bytes that are as dear as a step
 
 Sink = Callable[[str], None]
@@ -32,6 +34,7 @@ class Session:
         self.name = name
         self._sinks: Mapping[int, Sink] = {1: write, 2: write}
         self._steps = MOST_STEPS
+        self._room = MOST_VARIABLES
 
     def spend(self, size: int = 0) -> None:
         """Counts a step, and what it costs to handle so many bytes. Raises Spent."""
@@ -39,6 +42,14 @@ class Session:
         self._steps -= 1 + size // _PER_STEP
         if self._steps < 0:
             raise Spent
+
+    def assign(self, values: Mapping[str, str]) -> None:
+        """Sets variables. Raises NotUnderstood if they are too long."""
+        for name, value in values.items():
+            self._room -= len(value) + len(name) - len(self.variables.get(name, ""))
+            self.variables[name] = value
+        if self._room < 0:
+            raise NotUnderstood
 
     def write(self, text: str, descriptor: int = 1) -> None:
         """Writes to the output of the command that runs, or for 2 to its errors."""

@@ -96,7 +96,7 @@ class Shell(Session):
         if not self._redirect(command.redirects, last):
             self.status = 1
         elif not words:
-            self.variables.update(values)
+            self.assign(values)
         else:
             self.variables = self.variables | values
             self.exported |= values.keys()
@@ -196,6 +196,7 @@ class Shell(Session):
 
         One that takes time is not understood.
         """
+        self.spend(16 * len(self.variables))  # they are copied
         texts: list[str] = []
         before = self.variables, self.exported, self._sinks
         self.variables, self._sinks = dict(self.variables), {**self._sinks, 1: texts.append}

@@ -182,6 +182,13 @@ def test_hostile_scripts_cost_little(script: str) -> None:
     assert sum(map(len, running.lines)) <= MOST_OUTPUT
 
 
+def test_variables_are_bounded() -> None:
+    running = shell("x=aaaaaaaa; while true; do x=$x$x; done")
+    assert not running.is_program  # it was left at the variable that was too long
+    many = shell("x=a; while true; do x=$x; y=$x; done")
+    assert many.attempt.ends == FOREVER
+
+
 def test_output_is_cut() -> None:
     running = shell("while true; do echo " + "a" * 1000 + "; done")
     assert MOST_OUTPUT - 1001 <= sum(len(line) + 1 for line in running.lines) <= MOST_OUTPUT + 1
