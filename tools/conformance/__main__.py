@@ -70,7 +70,8 @@ def main() -> None:
     default="simulated",
     show_default=True,
     type=click.Choice(list(results.COLUMNS)),
-    help="The column of the page that is filled.",
+    help="The column of the page that is filled. For scripted, kcm is started with "
+    "--nodes-programs.",
 )
 @click.option(
     "--kubeconfig",
