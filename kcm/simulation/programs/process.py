@@ -129,7 +129,7 @@ class PodPrograms:
             raise NotUnderstood  # before anything is looked up
         environment = make_environment(pod, spec, self.lookups, self.location)
         words = expand_all(words, environment)
-        script = _parse(words)
+        script = _parse(words, reads=bool(spec.stdin))
         source = Source(self.lookups, self.location)
         files = ContainerFiles(pod, spec, environment, source, self._disks)
         if not any("$" in word or "env" in word for word in words):
@@ -198,10 +198,14 @@ class PodPrograms:
                 process.lines, process.is_new = [], False
 
 
-def _parse(words: Sequence[str]) -> Script | None:
-    """Returns what a shell is to run, None for another program. Raises NotUnderstood."""
+def _parse(words: Sequence[str], *, reads: bool) -> Script | None:
+    """Returns what a shell is to run, None for another program. A shell without arguments ends at
+    once, unless it `reads` commands. Raises NotUnderstood.
+    """
     if name_of(words[0]) not in _SHELLS:
         return None
+    if len(words) == 1 and not reads:
+        return ()
     if len(words) < 3 or words[1] != "-c":
         raise NotUnderstood
     return parse(words[2], OF_SHELL)

@@ -94,10 +94,15 @@ def test_a_script_is_left_where_it_is_not_understood(script: str) -> None:
 
 @pytest.mark.parametrize(
     "command",
-    [("bash",), ("sh", "file"), ("sh", "-c"), ("nginx",), ("/sh", "-c", "true"), ("exit",), ("",)],
+    [("sh", "file"), ("sh", "-c"), ("nginx",), ("/sh", "-c", "true"), ("exit",), ("",)],
 )
 def test_other_commands_are_no_programs(command: tuple[str, ...]) -> None:
     assert not run(*command).is_program
+
+
+def test_a_shell_without_input_ends_at_once() -> None:
+    assert (run("bash").ended, run("sh").attempt.code) == (0, 0)
+    assert not run("sh", stdin=True).is_program
 
 
 def test_programs_run_without_a_shell() -> None:
