@@ -29,6 +29,7 @@ from kcm.apiserver.admission.deciding import (
     ValidatingAdmissionWebhook,
 )
 from kcm.apiserver.admission.node_restriction import NodeRestrictionPlugin
+from kcm.apiserver.admission.node_taint import TaintNodesByCondition
 from kcm.apiserver.admission.policies.admission import PolicyChecks
 from kcm.apiserver.admission.policies.index import MutatingPolicyIndex, ValidatingPolicyIndex
 from kcm.apiserver.admission.policies.metrics import MutationMetrics, PolicyMetrics
@@ -62,6 +63,7 @@ def build_request_plugins(store: Store, restriction: NodeRestriction | None) -> 
     """
     if restriction is not None:
         yield NodeRestrictionPlugin(restriction)
+    yield TaintNodesByCondition()
     yield CertificateApproval()
     yield CertificateSigning()
     yield ClusterTrustBundleAttest()

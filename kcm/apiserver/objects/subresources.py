@@ -41,7 +41,7 @@ def bind(store: Store, request: ApiRequest) -> Response:
 
     def change(old: Pod) -> Pod:
         _check_preconditions(old, metadata)
-        bound = bind_to_node(old, node, store.clock.now())
+        bound = bind_to_node(old, node, store.clock.now(), metadata.labels)
         if metadata.annotations:
             bound = bound.with_metadata(annotations={**old.annotations, **metadata.annotations})
         return bound

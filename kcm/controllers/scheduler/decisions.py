@@ -24,7 +24,7 @@ from kcm.sdk import (
     Patch,
     Write,
 )
-from kcm.store.strategies.pod_binding import bind_to_node
+from kcm.store.strategies.pod_binding import bind_to_node, choose_topology_labels
 
 WAITS_FOR_CLAIMS = "PreBind"  # stands for a plugin where a pod waits for its claims' volumes
 UNSCHEDULABLE, SCHEDULER_ERROR = "Unschedulable", "SchedulerError"
@@ -40,7 +40,7 @@ def bind_to(info: PodInfo, node: NodeInfo, position: int, stamp: str, now: datet
         Exists(Node.resource.name, node.name, node.uid),
         EntryUnchanged(f"node:{node.name}", position, stamp),
     )
-    placed = bind_to_node(info.source, node.name, now)
+    placed = bind_to_node(info.source, node.name, now, choose_topology_labels(node.labels))
     if info.claims and placed.status.nominated_node_name:
         # The place was kept while the claims got their volumes.
         placed = placed.with_status(placed.status.replace(nominated_node_name=None))

@@ -6,8 +6,7 @@ objects, top to bottom, then those that only refuse, top to bottom. Many do both
 Source: pkg/kubeapiserver/options/plugins.go (AllOrderedPlugins), Kubernetes 1.33. Departures:
 
 - Plugins that are off by default upstream are left out, and so are those of features that kcm does
-  not have: TaintNodesByCondition (the node lifecycle controller taints new nodes), PodSecurity
-  and PodTopologyLabels.
+  not have, such as PodSecurity.
 - Quotas are charged last, but not by a plugin: see ResourceQuota below.
 """
 
@@ -34,6 +33,7 @@ from kcm.store.admission.storage import (
     StorageObjectInUseProtection,
 )
 from kcm.store.admission.toleration_seconds import DefaultTolerationSeconds
+from kcm.store.admission.topology_labels import PodTopologyLabels
 from kcm.store.reader import StoreReader
 
 ORDER = (
@@ -41,6 +41,7 @@ ORDER = (
     LimitRanger.name,
     ServiceAccount.name,
     "NodeRestriction",  # of the API server, as are all whose names are in quotes
+    "TaintNodesByCondition",
     Priority.name,
     DefaultTolerationSeconds.name,
     DefaultStorageClass.name,
@@ -52,6 +53,7 @@ ORDER = (
     "ClusterTrustBundleAttest",
     "CertificateSubjectRestriction",
     DefaultIngressClass.name,
+    PodTopologyLabels.name,
     "MutatingAdmissionPolicy",
     "MutatingAdmissionWebhook",
     # What upstream's registries do with the sender or other objects at hand, after all that changes
@@ -75,8 +77,7 @@ _ALWAYS = frozenset(
 )  # fmt: skip
 _ABSENT = frozenset(
     {"JobValidation", "NodeDeclaredFeatureValidator", "PodGroupProtection",
-     "PodGroupWorkloadExists", "PodResizeValidator", "PodSecurity", "PodTopologyLabels",
-     "TaintNodesByCondition"}
+     "PodGroupWorkloadExists", "PodResizeValidator", "PodSecurity"}
 )  # fmt: skip
 # Those that are off upstream unless they are asked for, and absent here.
 _OFF = frozenset(
@@ -103,6 +104,7 @@ def build_plugins(
             PersistentVolumeClaimResize(classes),
             RuntimeClass(reader, clock),
             DefaultIngressClass(reader, clock),
+            PodTopologyLabels(reader),
             DeviceAdminAccess(reader),
         ]
     )

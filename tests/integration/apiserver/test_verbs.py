@@ -196,6 +196,21 @@ def test_a_binding_assigns_a_pod_once(api: Live) -> None:
     assert api.request("POST", f"{PODS}/v-bind/binding", binding).status_code == 409
 
 
+def test_a_pod_takes_the_labels_of_its_binding_and_of_its_nodes_topology(api: Live) -> None:
+    zone = {"topology.kubernetes.io/zone": "a"}
+    metadata = {"name": "v-zoned", "labels": {"other": "x", **zone}}
+    node = api.create("/api/v1/nodes", {"metadata": metadata})
+    not_ready = {"key": "node.kubernetes.io/not-ready", "effect": "NoSchedule"}
+    assert node["spec"]["taints"] == [not_ready]
+    api.create(PODS, pod("v-zone"))
+    binding = {
+        "metadata": {"name": "v-zone", "labels": {"app": "b"}},
+        "target": {"kind": "Node", "name": "v-zoned"},
+    }
+    api.create(f"{PODS}/v-zone/binding", binding)
+    assert api.get(f"{PODS}/v-zone")["metadata"]["labels"] == {"app": "b", **zone}
+
+
 def test_a_binding_may_be_created_beside_the_pods(api: Live) -> None:
     bindings = PODS.replace("/pods", "/bindings")
     api.create(PODS, pod("v-bind-2"))

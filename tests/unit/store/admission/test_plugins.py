@@ -97,7 +97,7 @@ def test_a_store_has_the_plugins_that_ask_nothing_about_the_sender() -> None:
     plugins = build_plugins(reader, Settings(), FakeClock(), random.Random(1))
     names = [plugin.name for plugin in plugins]
     assert names == [name for name in ORDER if name in names]
-    assert len(names) == 10
+    assert len(names) == 11
     with_last = order_plugins([Last(), *reversed(plugins)])
     assert [plugin.name for plugin in with_last] == [*names, Last.name]
 
