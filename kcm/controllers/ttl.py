@@ -1,23 +1,26 @@
 """TTL: annotates nodes with the time for which kubelets may cache secrets and config maps.
 
 The larger the cluster, the longer the time. The boundaries overlap, so that a cluster whose size
-varies around a boundary keeps its time. Departure: the present step is read from the annotations of
-the nodes; upstream counts nodes in memory and corrects a node at its next heartbeat.
+varies around a boundary keeps its time. New nodes are annotated at once, all of a burst in one
+sync; the others by a pass, when the size of the cluster has changed. Departure: the present step is
+read from the annotations of the nodes; upstream counts nodes in memory and corrects a node at its
+next heartbeat.
 
-Source: pkg/controller/ttl/ttl_controller.go, Kubernetes 1.33.
+Source: pkg/controller/ttl/ttl_controller.go, Kubernetes 1.36.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
 from typing import NamedTuple
 
 from kcm.api.core_v1 import Node
-from kcm.sdk import Controller, PassPlan, Patch, Tick, View
+from kcm.sdk import Change, Controller, PassPlan, Patch, Plan, Tick, View, Watch
 
 PERIOD = 10.0  # seconds between passes, as between heartbeats
+NEW_NODES = "new-nodes"  # the key that stands for all of them
 ANNOTATION = "node.alpha.kubernetes.io/ttl"
 
 
@@ -41,23 +44,36 @@ BOUNDARIES = (
 )
 
 
+def _new_nodes(change: Change[Node], view: View) -> Iterable[str]:
+    return () if ANNOTATION in change.object.annotations else (NEW_NODES,)
+
+
 class TTLController(Controller):
-    """Annotates all nodes in each pass."""
+    """Annotates all nodes that need it, in each pass and as soon as there are new ones."""
 
     name = "ttl-controller"
     short_name = "ttl"
-    reads = (Node,)
+
+    def watches(self) -> tuple[Watch[Node], ...]:
+        return (Watch(Node, _new_nodes),)
+
+    def reconcile(self, key: str, view: View) -> Plan:
+        return Plan().then(*_list_patches(view))
 
     def ticks(self) -> tuple[Tick, ...]:
         return (Tick("ttl", PERIOD, self.annotate),)
 
     def annotate(self, view: View, state: Mapping[str, str]) -> PassPlan:
         """Returns a plan that annotates all nodes without the right annotation."""
-        nodes = view.lister(Node).list()
-        seconds = str(seconds_for(nodes))
-        change = partial(_annotate, seconds)
-        wrong = [node for node in nodes if node.annotations.get(ANNOTATION) != seconds]
-        return PassPlan(waits=()).then(*(Patch(node, change) for node in wrong))
+        return PassPlan(waits=()).then(*_list_patches(view))
+
+
+def _list_patches(view: View) -> Sequence[Patch]:
+    """Returns the writes that annotate all nodes without the right annotation."""
+    nodes = view.lister(Node).list()
+    seconds = str(seconds_for(nodes))
+    change = partial(_annotate, seconds)
+    return [Patch(node, change) for node in nodes if node.annotations.get(ANNOTATION) != seconds]
 
 
 def seconds_for(nodes: Sequence[Node]) -> int:

@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from kcm.api.core_v1 import Node
-from kcm.controllers.ttl import ANNOTATION, TTLController, seconds_for
+from kcm.controllers.ttl import ANNOTATION, NEW_NODES, TTLController, seconds_for
+from kcm.sdk import Change
 from kcm.testing.builders import node
 from kcm.testing.views import FakeView
 from kcm.testing.world import World
@@ -60,3 +61,19 @@ def test_every_node_is_told_and_once_is_enough() -> None:
 
 def test_the_pass_comes_as_often_as_heartbeats() -> None:
     assert [(tick.name, tick.every) for tick in TTLController().ticks()] == [("ttl", 10.0)]
+
+
+def test_new_nodes_are_told_at_once() -> None:
+    world, controller = World(*nodes(3), *nodes(4, "0")[3:]), TTLController()
+    view = FakeView(*world.objects.values(), controller=controller)
+    world.carry_out(controller.reconcile(NEW_NODES, view))
+    assert {obj.annotations[ANNOTATION] for obj in world.of(Node)} == {"0"}
+
+
+@pytest.mark.parametrize(("said", "keys"), [(None, [NEW_NODES]), ("15", [])])
+def test_a_change_of_a_node_without_the_annotation_is_a_new_node(
+    said: str | None, keys: list[str]
+) -> None:
+    (watch,) = TTLController().watches()
+    (one,) = nodes(1, said)
+    assert list(watch.keys(Change(None, one), FakeView())) == keys
