@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import ssl
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -34,14 +34,46 @@ def missing_binaries() -> str:
     return f"{' and '.join(unset)} must name the binaries of kube-apiserver and etcd"
 
 
+class Program:
+    """A running program, which can be killed and started again."""
+
+    def __init__(self, command: Sequence[str], log: IO[bytes]) -> None:
+        self._command, self._log = command, log
+        self._process = self._start()
+
+    def _start(self) -> subprocess.Popen[bytes]:
+        return subprocess.Popen(self._command, stdout=self._log, stderr=self._log)
+
+    def restart(self) -> None:
+        """Kills the program, and starts it again at once."""
+        self._process.kill()
+        self._process.wait()
+        self._process = self._start()
+
+    def stop(self) -> None:
+        """Ends the program."""
+        self._process.terminate()
+        with suppress(subprocess.TimeoutExpired):
+            self._process.wait(10)
+        self._process.kill()
+        self._process.wait()
+
+
 @dataclass
 class Server:
     """A running server. `manager` is a kubeconfig of `system:kube-controller-manager`."""
 
     folder: Path
+    url: str
+    program: Program
     api: Api
     admin: Path
     manager: Path
+
+    def restart(self) -> None:
+        """Kills the API server, and returns once the next one is ready."""
+        self.program.restart()
+        until(lambda: _is_ready(self.url), "a server that is ready again", within=60)
 
     def manager_files(self) -> dict[str, str]:
         """Returns the environment of kcm with the keys and certificates of this cluster."""
@@ -66,7 +98,7 @@ def serve(folder: Path) -> Iterator[Server]:
         (folder / "etcd.log").open("wb") as etcd_log,
         (folder / "apiserver.log").open("wb") as log,
         _running(_etcd(folder, store), etcd_log),
-        _running(_apiserver(folder, store, port), log),
+        _running(_apiserver(folder, store, port), log) as program,
     ):
         url = f"https://127.0.0.1:{port}"
         until(lambda: _is_ready(url), "a server that is ready", within=60)
@@ -76,6 +108,8 @@ def serve(folder: Path) -> Iterator[Server]:
         with httpx.Client(base_url=url, headers=headers, verify=context, timeout=30) as client:
             yield Server(
                 folder,
+                url,
+                program,
                 Api(client),
                 _kubeconfig(folder / "admin.kubeconfig", url, TOKEN, certificate),
                 _kubeconfig(folder / "manager.kubeconfig", url, MANAGER_TOKEN, certificate),
@@ -114,16 +148,12 @@ def _apiserver(folder: Path, store: str, port: int) -> list[str]:
 
 
 @contextmanager
-def _running(command: list[str], log: IO[bytes]) -> Iterator[None]:
-    process = subprocess.Popen(command, stdout=log, stderr=log)
+def _running(command: Sequence[str], log: IO[bytes]) -> Iterator[Program]:
+    program = Program(command, log)
     try:
-        yield
+        yield program
     finally:
-        process.terminate()
-        with suppress(subprocess.TimeoutExpired):
-            process.wait(10)
-        process.kill()
-        process.wait()
+        program.stop()
 
 
 def _is_ready(url: str) -> bool:

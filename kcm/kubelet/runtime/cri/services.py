@@ -22,6 +22,7 @@ from kcm.kubelet.runtime.cri.shims import ShimCollector
 from kcm.kubelet.runtime.services import RuntimeServices
 
 _SCHEME = "unix://"
+_PATIENCE = 10.0  # seconds for a runtime that starts at the same time
 
 
 def new_cri_services(options: KubeletOptions, clock: Clock) -> RuntimeServices:
@@ -64,7 +65,7 @@ def identify(root_dir: Path) -> str:
 
 
 def connect(endpoint: str) -> RuntimeChannel:
-    """Returns a channel to a runtime that answers. Raises ConfigurationError."""
+    """Returns a channel to a runtime that answers, within _PATIENCE. Raises ConfigurationError."""
     path = Path(endpoint.removeprefix(_SCHEME))
     flag = f"--container-runtime-endpoint {endpoint!r}"
     if not endpoint.startswith(_SCHEME) or not path.is_absolute():
@@ -78,6 +79,7 @@ def connect(endpoint: str) -> RuntimeChannel:
     if os.geteuid() != 0:
         raise ConfigurationError(f"{flag}: only root can run containers")
     channel = RuntimeChannel(endpoint)
+    channel.wait(_PATIENCE)
     try:
         channel.call("Version", 10.0)
     except CallFailed as error:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import os
+import socket
 import threading
 from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
@@ -367,6 +369,19 @@ def test_a_server_without_cri_is_a_sentence(tmp_path: Path) -> None:
         pytest.raises(errors.ConfigurationError, match="does not speak CRI v1"),
     ):
         connect(channel.endpoint)
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="others are refused before")
+def test_a_runtime_that_starts_at_the_same_time_is_waited_for(tmp_path: Path) -> None:
+    path = tmp_path / "cri.sock"
+    with socket.socket(socket.AF_UNIX) as former, ThreadPoolExecutor(1) as pool:
+        former.bind(str(path))
+        former.listen()
+        connecting = pool.submit(connect, f"unix://{path}")
+        former.accept()[0].close()  # the one that has just been killed
+        path.unlink()
+        with serve(tmp_path, {"Version": give()}):
+            connecting.result(30).close()
 
 
 def test_the_group_of_a_pod_stays_while_a_new_sandbox_of_it_is_made(tmp_path: Path) -> None:
