@@ -42,7 +42,8 @@ class Outcome:
     pods: int = 0
     remade: int = 0  # containers that were made, and never started
     codes_lost: int = 0  # containers that ended while containerd was away, which lost their codes
-    states_lost: int = 0  # containers that containerd, killed, has started and forgotten
+    # Containers that containerd, killed, has started, and calls created or unknown.
+    states_lost: int = 0
     networks_left: int = 0  # network namespaces without a device, which containerd has forgotten
     restarted: list[str] = field(default_factory=list)  # did not start exactly once
     doubled: list[str] = field(default_factory=list)  # two processes of one container at once
@@ -145,8 +146,9 @@ class ContainerChaos:
             if ends and not starts and first is not None and _has_lost_code(first.state):
                 self.outcome.codes_lost += 1  # its pod has failed, as its first container seems to
                 continue
-            if starts == 2 and name in lost:  # made anew, as upstream's kubelet does
-                self.outcome.states_lost += 1
+            forgotten = not (statuses[0].last_state and statuses[0].last_state.terminated)
+            if starts == 2 and restarts and (forgotten or name in lost):
+                self.outcome.states_lost += 1  # made anew, as upstream's kubelet does
             elif starts != 1:
                 shown = (first and first.state, statuses[0].state)
                 self.outcome.restarted.append(f"{name}: {starts} starts, {shown}")

@@ -9,7 +9,6 @@ Source: staging/src/k8s.io/cri-client/pkg (remote_runtime.go, util/util_unix.go)
 
 from __future__ import annotations
 
-from contextlib import suppress
 from typing import Any
 
 import grpc
@@ -64,11 +63,6 @@ class RuntimeChannel:
             return self._methods[name](request, timeout=deadline)
         except grpc.RpcError as error:
             raise convert_error(error) from None
-
-    def wait(self, seconds: float) -> None:
-        """Returns once the runtime accepts connections, after `seconds` at the latest."""
-        with suppress(grpc.FutureTimeoutError):
-            grpc.channel_ready_future(self._channel).result(seconds)
 
     def open_stream(self, name: str) -> Any:
         """Begins the call of that name, which has many responses; returns gRPC's call.

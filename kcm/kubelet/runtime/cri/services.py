@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import threading
 from contextlib import suppress
 from hashlib import sha256
 from pathlib import Path
@@ -23,6 +24,7 @@ from kcm.kubelet.runtime.services import RuntimeServices
 
 _SCHEME = "unix://"
 _PATIENCE = 10.0  # seconds for a runtime that starts at the same time
+_PAUSE = 0.2  # seconds between tries
 
 
 def new_cri_services(options: KubeletOptions, clock: Clock) -> RuntimeServices:
@@ -31,7 +33,7 @@ def new_cri_services(options: KubeletOptions, clock: Clock) -> RuntimeServices:
     It makes what it runs its own by the path of the kubelet's root folder, which no other kubelet
     uses.
     """
-    channel = connect(options.container_runtime_endpoint)
+    channel = connect(options.container_runtime_endpoint, clock)
     owner = identify(options.root_dir)
     cgroups = PodCgroups(
         options.cgroup_root.strip("/") or f"kcm-{owner[:8]}",
@@ -64,8 +66,8 @@ def identify(root_dir: Path) -> str:
     return sha256(os.fsencode(root_dir.resolve())).hexdigest()[:16]
 
 
-def connect(endpoint: str) -> RuntimeChannel:
-    """Returns a channel to a runtime that answers, within _PATIENCE. Raises ConfigurationError."""
+def connect(endpoint: str, clock: Clock) -> RuntimeChannel:
+    """Returns a channel to a runtime that answers within _PATIENCE. Raises ConfigurationError."""
     path = Path(endpoint.removeprefix(_SCHEME))
     flag = f"--container-runtime-endpoint {endpoint!r}"
     if not endpoint.startswith(_SCHEME) or not path.is_absolute():
@@ -78,14 +80,16 @@ def connect(endpoint: str) -> RuntimeChannel:
         )
     if os.geteuid() != 0:
         raise ConfigurationError(f"{flag}: only root can run containers")
-    channel = RuntimeChannel(endpoint)
-    channel.wait(_PATIENCE)
-    try:
-        channel.call("Version", 10.0)
-    except CallFailed as error:
-        channel.close()
-        raise ConfigurationError(f"{flag}: {_explain(error)}") from error
-    return channel
+    channel, deadline = RuntimeChannel(endpoint), clock.monotonic() + _PATIENCE
+    while True:
+        try:
+            channel.call("Version", 10.0)
+            return channel
+        except CallFailed as error:
+            if error.code is grpc.StatusCode.UNIMPLEMENTED or clock.monotonic() >= deadline:
+                channel.close()
+                raise ConfigurationError(f"{flag}: {_explain(error)}") from error
+        clock.wait(threading.Event(), _PAUSE)
 
 
 def _explain(error: CallFailed) -> str:

@@ -6,7 +6,6 @@ import os
 import socket
 import threading
 from collections.abc import Mapping
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
@@ -22,6 +21,7 @@ from kcm.kubelet.runtime.cri.images import CRIImages
 from kcm.kubelet.runtime.cri.pod_cgroups import PodCgroups
 from kcm.kubelet.runtime.cri.runtime import LOG_DIRECTORY, OWNER, CRIRuntime, check_image_mounts
 from kcm.kubelet.runtime.cri.services import connect
+from kcm.testing.clock import FakeClock
 from tests.unit.kubelet.runtime.cri.fake_server import Answer, serve
 
 OURS = {OWNER: "me"}
@@ -358,7 +358,7 @@ def test_a_runtime_says_which_handlers_give_pods_users_of_their_own(tmp_path: Pa
 )
 def test_an_endpoint_that_cannot_be_is_a_sentence(endpoint: str, words: str) -> None:
     with pytest.raises(errors.ConfigurationError) as caught:
-        connect(endpoint)
+        connect(endpoint, FakeClock())
     assert words in caught.value.message
 
 
@@ -368,20 +368,29 @@ def test_a_server_without_cri_is_a_sentence(tmp_path: Path) -> None:
         serve(tmp_path, {}) as channel,
         pytest.raises(errors.ConfigurationError, match="does not speak CRI v1"),
     ):
-        connect(channel.endpoint)
+        connect(channel.endpoint, FakeClock())
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="others are refused before")
 def test_a_runtime_that_starts_at_the_same_time_is_waited_for(tmp_path: Path) -> None:
+    failures = iter(["server is not initialized yet"] * 2)
+
+    def answer(_: Any, context: grpc.ServicerContext) -> Mapping[str, Any]:
+        for failure in failures:
+            context.abort(grpc.StatusCode.UNKNOWN, failure)
+        return {}
+
+    with serve(tmp_path, {"Version": answer}) as channel:
+        connect(channel.endpoint, FakeClock()).close()
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="others are refused before")
+def test_a_runtime_that_does_not_start_is_a_sentence(tmp_path: Path) -> None:
     path = tmp_path / "cri.sock"
-    with socket.socket(socket.AF_UNIX) as former, ThreadPoolExecutor(1) as pool:
-        former.bind(str(path))
-        former.listen()
-        connecting = pool.submit(connect, f"unix://{path}")
-        former.accept()[0].close()  # the one that has just been killed
-        path.unlink()
-        with serve(tmp_path, {"Version": give()}):
-            connecting.result(30).close()
+    with socket.socket(socket.AF_UNIX) as former:
+        former.bind(str(path))  # and does not listen
+    with pytest.raises(errors.ConfigurationError, match="the container runtime does not answer: "):
+        connect(f"unix://{path}", FakeClock())
 
 
 def test_the_group_of_a_pod_stays_while_a_new_sandbox_of_it_is_made(tmp_path: Path) -> None:
