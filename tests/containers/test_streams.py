@@ -19,9 +19,9 @@ from kcm.kubelet import cri
 from kcm.kubelet.runtime.cri.channel import RuntimeChannel
 from kcm.kubelet.runtime.cri.events import ContainerEvents
 from kcm.kubelet.runtime.cri.images import CRIImages
-from kcm.kubelet.runtime.cri.pod_cgroups import PodCgroups
 from kcm.kubelet.runtime.cri.runtime import OWNER, CRIRuntime
 from kcm.kubelet.runtime.cri.services import identify
+from kcm.kubelet.runtime.pod_cgroups import PodCgroups
 from kcm.testing.waiting import PATIENCE, until
 from tests.containers import images
 from tests.containers.cluster import GROUP, Cluster, is_ready, shell, status_of

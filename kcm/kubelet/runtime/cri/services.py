@@ -17,9 +17,9 @@ from kcm.kubelet.prober.probes import Prober
 from kcm.kubelet.runtime.cri.channel import CallFailed, RuntimeChannel
 from kcm.kubelet.runtime.cri.events import ContainerEvents
 from kcm.kubelet.runtime.cri.images import CRIImages
-from kcm.kubelet.runtime.cri.pod_cgroups import PodCgroups
 from kcm.kubelet.runtime.cri.runtime import OWNER, CRIRuntime
 from kcm.kubelet.runtime.cri.shims import ShimCollector
+from kcm.kubelet.runtime.pod_cgroups import PodCgroups
 from kcm.kubelet.runtime.services import RuntimeServices
 
 _SCHEME = "unix://"

@@ -18,9 +18,9 @@ from kcm.kubelet import cri
 from kcm.kubelet.images.store import Credentials
 from kcm.kubelet.runtime.cri.channel import CallFailed, RuntimeChannel
 from kcm.kubelet.runtime.cri.images import CRIImages
-from kcm.kubelet.runtime.cri.pod_cgroups import PodCgroups
 from kcm.kubelet.runtime.cri.runtime import LOG_DIRECTORY, OWNER, CRIRuntime, check_image_mounts
 from kcm.kubelet.runtime.cri.services import connect
+from kcm.kubelet.runtime.pod_cgroups import PodCgroups
 from kcm.testing.clock import FakeClock
 from tests.unit.kubelet.runtime.cri.fake_server import Answer, serve
 

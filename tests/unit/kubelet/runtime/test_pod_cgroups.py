@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from kcm.kubelet.runtime.cri.pod_cgroups import PodCgroups
+from kcm.kubelet.runtime.pod_cgroups import PodCgroups
 
 
 @pytest.mark.parametrize(
