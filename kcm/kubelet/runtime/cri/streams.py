@@ -14,100 +14,17 @@ import json
 import os
 import socket
 import threading
-from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from typing import Any
-from urllib.parse import urlsplit
 
 from kcm import errors
 from kcm.kubelet.cri import PortConnection, StreamOptions
 from kcm.kubelet.server import spdy
+from kcm.kubelet.server.spdyclient import CHUNK, SpdyClient
 from kcm.loops import start_thread
 
 EXEC, FORWARD = "v4.channel.k8s.io", "portforward.k8s.io"
-_CHUNK = 32 * 1024  # bytes of one frame
-_MOST_OF_HEAD = 64 * 1024  # bytes of the response to the upgrade
 _MOST_OF_STATUS = 64 * 1024  # bytes of a Status
-_CONNECTING = 30.0  # seconds
-
-
-class _Connection:
-    """An upgraded connection. `send` and `open` may be called by any thread, `receive` by one."""
-
-    def __init__(self, url: str, version: str) -> None:
-        """Connects. Raises ContainerRuntimeError."""
-        self._session = spdy.SpdySession()
-        self._lock = threading.Lock()
-        parts = urlsplit(url)
-        if parts.scheme != "http" or parts.hostname is None:
-            raise errors.ContainerRuntimeError(
-                f"the runtime's streaming server is at {parts.scheme}://{parts.netloc}, and kcm "
-                "reaches it by http:// only"
-            )
-        try:
-            address = (parts.hostname, parts.port or 80)
-            self._socket = socket.create_connection(address, _CONNECTING)
-        except OSError as error:
-            raise errors.ContainerRuntimeError(f"{parts.netloc}: {error}") from error
-        try:
-            path = f"{parts.path}?{parts.query}" if parts.query else parts.path
-            self._rest = self._upgrade(path, parts.netloc, version)
-            self._socket.settimeout(None)
-        except (OSError, errors.ContainerRuntimeError) as error:
-            self._socket.close()
-            raise errors.ContainerRuntimeError(f"{parts.netloc}: {error}") from error
-
-    def _upgrade(self, path: str, host: str, version: str) -> bytes:
-        """Upgrades the connection; returns the bytes that came after the response's head."""
-        self._socket.sendall(
-            f"POST {path} HTTP/1.1\r\nHost: {host}\r\nConnection: Upgrade\r\nUpgrade: SPDY/3.1\r\n"
-            f"X-Stream-Protocol-Version: {version}\r\nContent-Length: 0\r\n\r\n".encode()
-        )
-        received = b""
-        while b"\r\n\r\n" not in received and len(received) < _MOST_OF_HEAD:
-            data = self._socket.recv(_CHUNK)
-            if not data:
-                break
-            received += data
-        head, _, rest = received.partition(b"\r\n\r\n")
-        words = head.split(b"\r\n")[0].split(b" ", 2)
-        if len(words) < 2 or words[1] != b"101":
-            said = (rest or head)[:500].decode("utf-8", "replace").strip()
-            raise errors.ContainerRuntimeError(f"the upgrade to SPDY was refused: {said}")
-        return rest
-
-    def open(self, headers: Mapping[str, str]) -> int:
-        """Opens a stream; returns its number. Raises OSError."""
-        with self._lock:
-            stream, frame = self._session.open(headers)
-            self._socket.sendall(frame)
-        return stream
-
-    def send(self, stream: int, data: bytes, *, end: bool = False) -> None:
-        """Sends data of a stream. Raises OSError."""
-        with self._lock:
-            self._socket.sendall(self._session.data(stream, data, end=end))
-
-    def receive(self) -> Iterator[spdy.Event]:
-        """Yields events until the other side has left."""
-        data = self._rest
-        with suppress(OSError, spdy.SpdyError):
-            while True:
-                for event in self._session.receive(data):
-                    if isinstance(event, spdy.SpdyPing):
-                        with self._lock:
-                            self._socket.sendall(self._session.pong(event.number))
-                    else:
-                        yield event
-                data = self._socket.recv(2 * _CHUNK)
-                if not data:
-                    return
-
-    def close(self) -> None:
-        """Ends the connection, and with it `receive`."""
-        with suppress(OSError):
-            self._socket.shutdown(socket.SHUT_RDWR)
-        self._socket.close()
 
 
 class RemoteStream:
@@ -122,7 +39,7 @@ class RemoteStream:
         self._over = threading.Event()
         self._exit_code: int | None = None
         self._fault = "the runtime has ended the stream without a status"
-        self._connection = _Connection(url, EXEC)
+        self._connection = SpdyClient(url, EXEC)
         self._outputs: dict[int, socket.socket] = {}  # by stream
         self._resizing: int | None = None
         try:
@@ -222,10 +139,10 @@ class RemoteStream:
             os.close(descriptor)
 
 
-def _send(connection: _Connection, stream: int, source: socket.socket, *, closes: bool) -> None:
+def _send(connection: SpdyClient, stream: int, source: socket.socket, *, closes: bool) -> None:
     """Sends what comes from a socket, and its end; closes the socket then if `closes` is set."""
     with suppress(OSError):  # the command has ended, or the runtime has left
-        while data := source.recv(_CHUNK):
+        while data := source.recv(CHUNK):
             connection.send(stream, data)
         connection.send(stream, b"", end=True)
     if closes:
@@ -238,7 +155,7 @@ def open_port(url: str, port: int) -> PortConnection:
     That nothing listens there is known only at the end of the connection, and then a fault. Raises
     ContainerRuntimeError.
     """
-    connection = _Connection(url, FORWARD)
+    connection = SpdyClient(url, FORWARD)
     headers = {"port": str(port), "requestid": "0"}
     try:
         error = connection.open({"streamtype": "error", **headers})
