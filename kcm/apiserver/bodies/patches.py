@@ -16,7 +16,7 @@ from kcm.api.custom.kinds import CustomResource
 from kcm.api.scheme import Resource
 from kcm.apimachinery import nesting
 from kcm.apimachinery.meta_v1 import KubeObject
-from kcm.apiserver.bodies import fieldvalidation, json_patch, strategic, typeerrors
+from kcm.apiserver.bodies import fieldvalidation, json_patch, reading, strategic, typeerrors
 from kcm.apiserver.http_errors import UnsupportedMediaType
 from kcm.redisio import greenlets
 from kcm.store.merge import merge_patch
@@ -140,8 +140,7 @@ def on_objects(
             raise typeerrors.in_patch(error, resource, body, strategic=strategic) from None
         if parts is not None:
             new = old.replace(**{name: getattr(new, name) for name in parts})
-        named = new.metadata.resource_version
-        if named and named != old.metadata.resource_version:
+        if reading.names_other_version(new.metadata.resource_version, old):
             raise errors.Conflict.of(resource.name, old.name)
         if (new.name, new.namespace) != (old.name, old.namespace):
             raise errors.BadRequest("the name and namespace of an object cannot be changed")

@@ -21,6 +21,7 @@ from kcm.redisio import greenlets
 from kcm.store import DeleteOptions
 from kcm.store.options import PropagationPolicy
 
+NO_VERSION = (None, "", "0")  # resourceVersions of clients that mean whatever is stored
 _JSON = frozenset({"", "application/json", "text/json"})
 _YAML = frozenset({"application/yaml", "application/x-yaml", "text/yaml"})
 _POLICIES = ("Background", "Foreground", "Orphan")
@@ -117,6 +118,13 @@ def read_delete_options(request: ApiRequest) -> tuple[DeleteOptions, bool]:
     if not options.dry_run and query.get("dryRun"):
         options.dry_run = [query["dryRun"]]
     return convert_delete_options(options)
+
+
+def names_other_version(named: str | None, obj: KubeObject) -> bool:
+    """Reports whether the resourceVersion that a client names is not that of the object. None, ""
+    and "0" name whatever is stored.
+    """
+    return named not in (*NO_VERSION, obj.metadata.resource_version)
 
 
 def convert_delete_options(body: structs.DeleteOptions) -> tuple[DeleteOptions, bool]:

@@ -67,7 +67,7 @@ def _read_wanted(request: ApiRequest) -> Callable[[dict[str, Any]], structs.Scal
 
 def _set_scale(old: KubeObject, wanted: structs.Scale, resource: Resource) -> KubeObject:
     version, uid = wanted.metadata.resource_version, wanted.metadata.uid
-    if version and version != old.metadata.resource_version:
+    if reading.names_other_version(version, old):
         raise errors.Conflict.of(resource.name, old.name)
     if uid and uid != old.uid:
         raise errors.Conflict.of(

@@ -20,7 +20,7 @@ from kcm.api import codec
 from kcm.api.scheme import Resource
 from kcm.apimachinery import nesting
 from kcm.apimachinery.meta_v1 import KubeObject, format_time
-from kcm.apiserver.bodies import typed
+from kcm.apiserver.bodies import reading, typed
 from kcm.apiserver.http_errors import ApplyConflict, WronglyTyped
 from kcm.store.managed_fields.fieldsets import (
     Path,
@@ -120,7 +120,7 @@ def apply_to(application: Application, old: KubeObject) -> KubeObject:
     Raises ApplyConflict and Conflict.
     """
     named = (application.config.get("metadata") or {}).get("resourceVersion")
-    if named and named != old.metadata.resource_version:
+    if reading.names_other_version(named, old):
         raise errors.Conflict.of(application.resource.name, old.name)
     model, live = application.resource.model, codec.to_dict(old)
     mine, others = _managers(application, live, old)

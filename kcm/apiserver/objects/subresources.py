@@ -121,8 +121,7 @@ def approve(store: Store, request: ApiRequest) -> Response:
     assert isinstance(sent, CertificateSigningRequest)  # the route is that of signing requests
 
     def change(old: CertificateSigningRequest) -> CertificateSigningRequest:
-        version = sent.metadata.resource_version
-        if version and version != old.metadata.resource_version:
+        if reading.names_other_version(sent.metadata.resource_version, old):
             raise errors.Conflict.of(request.info.resource.name, old.name)
         return signing_requests.with_approval(old, sent, store.clock.now())
 

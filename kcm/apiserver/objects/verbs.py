@@ -118,11 +118,11 @@ def update(store: Store, request: ApiRequest, cacher: Cacher | None = None) -> R
         )
     obj = obj.with_metadata(name=info.name)
     version = obj.metadata.resource_version
-    if not version and updating.needs_version(info.resource):
+    if version in reading.NO_VERSION and updating.needs_version(info.resource):
         raise _needs_version(info)
 
     def change(old: KubeObject) -> KubeObject:
-        if version and version != old.metadata.resource_version:
+        if reading.names_other_version(version, old):
             raise errors.Conflict.of(info.resource.name, info.name)
         return obj
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import pytest
@@ -330,3 +331,26 @@ def test_the_data_of_a_revision_has_the_bytes_that_go_writes(api: Live) -> None:
     assert changed.status_code == 200, changed.text
     for answer in (changed, api.client.get(f"{path}/v-go"), api.client.get(path)):
         assert rb'"data":{"command":"a \u0026\u0026 b \u003cc"}' in answer.content
+
+
+@pytest.mark.parametrize("dry", [{}, {"dryRun": "All"}])
+def test_the_version_0_means_whatever_is_stored(api: Live, dry: dict[str, str]) -> None:
+    name = f"v-any{len(dry)}"
+    path = f"/api/v1/namespaces/default/configmaps/{name}"
+    api.create(path.rpartition("/")[0], {"metadata": {"name": name}})
+    any_version = {"metadata": {"name": name, "resourceVersion": "0"}}
+    whole = {"apiVersion": "v1", "kind": "ConfigMap", **any_version}
+    assert api.client.put(path, params=dry, json=whole).status_code == 200
+    for kind, change in (
+        ("merge-patch+json", {**any_version, "data": {"a": "1"}}),
+        ("strategic-merge-patch+json", {**any_version, "data": {"a": "2"}}),
+        ("json-patch+json", [{"op": "replace", "path": "/metadata/resourceVersion", "value": "0"}]),
+        ("apply-patch+yaml", {**whole, "data": {"b": "3"}}),
+    ):
+        answer = api.client.patch(
+            path,
+            params={**dry, **({"fieldManager": "m"} if "apply" in kind else {})},
+            content=json.dumps(change),
+            headers={"content-type": f"application/{kind}"},
+        )
+        assert answer.status_code == 200, answer.text
