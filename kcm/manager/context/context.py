@@ -36,6 +36,7 @@ from kcm.manager.context.clients import Client, ClientBuilder, RemoteUse
 from kcm.manager.context.discovery import Discovery
 from kcm.manager.context.observing import CountingObserver
 from kcm.manager.context.selection import Selection, select
+from kcm.manager.queues import TICKS_QUEUE
 from kcm.options.manager import ManagerOptions
 from kcm.reconcile.caches import Caches, list_declared_models
 from kcm.reconcile.carrying import PlanCarrier
@@ -267,6 +268,8 @@ def build_context(
     if embedding is not None:
         for controller in selection.started:
             controller.draw_from(embedding.rng)
+        # It does what workers do elsewhere.
+        queues = sorted({TICKS_QUEUE, *(controller.group for controller in selection.started)})
     return ControllerContext(
         settings=settings,
         options=options,

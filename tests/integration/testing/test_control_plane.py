@@ -55,6 +55,13 @@ def test_kubectl_reaches_it_by_its_kubeconfig(control_plane: ControlPlane) -> No
     assert output.split() == ["node/node-1", "node/node-2"]
 
 
+def test_it_does_not_miss_workers(
+    control_plane: ControlPlane, caplog: pytest.LogCaptureFixture
+) -> None:
+    control_plane.clock.advance(60)
+    assert [record.getMessage() for record in caplog.records] == []
+
+
 def test_what_does_not_come_is_told_with_what_came(control_plane: ControlPlane) -> None:
     stuck = WEB.replace("name: web", "name: stuck").replace(
         "main", "m, resources: {requests: {cpu: 999}}"
