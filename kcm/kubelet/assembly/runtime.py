@@ -6,7 +6,7 @@ import os
 from dataclasses import dataclass
 from types import ModuleType
 
-from kcm.clock import Clock
+from kcm.clock import Clock, RealClock
 from kcm.errors import ConfigurationError
 from kcm.helpers.backoff import Backoff, BackoffPolicy
 from kcm.kubelet.assembly.records import Dependencies, KubeletRecords, Run, build_locator
@@ -152,7 +152,7 @@ def _build_runtime_manager(
 def check_runtime(options: KubeletOptions) -> None:
     """Raises ConfigurationError if the container runtime at an endpoint does not answer."""
     if options.container_runtime == CRI:
-        _load_cri().connect(options.container_runtime_endpoint).close()
+        _load_cri().connect(options.container_runtime_endpoint, RealClock()).close()
 
 
 def load_cri_services(options: KubeletOptions, clock: Clock, **_: object) -> RuntimeServices:
