@@ -131,6 +131,14 @@ def test_short_times_make_leases_short_enough_for_the_grace_period() -> None:
     assert "--node-monitor-grace-period=10s" in flags
 
 
+def test_programs_are_for_those_who_ask_for_them() -> None:
+    given = [
+        with_nodes(UpOptions(), 5, None, short_times=False, programs=programs).node_flags
+        for programs in (False, True)
+    ]
+    assert given == [(), ("--programs",)]
+
+
 def test_a_wrong_stages_file_is_refused_before_anything_starts(tmp_path: Path) -> None:
     file = tmp_path / "stages.yaml"
     file.write_text("kind: Stages\n")
