@@ -77,9 +77,10 @@ class Process:
             except (NotUnderstood, errors.Temporary):
                 self.lost, self._steps = True, None
         self._files.put_away()
-        if self._steps is None:
+        if self._steps is None or self._at == FOREVER:  # it reads no more
             self._files.forget()
-        return FOREVER if self._steps is None else max(self._at, now + _ROUND)
+            return FOREVER
+        return max(self._at, now + _ROUND)
 
     def _end(self, code: int) -> None:
         self.ended, self.code, self._steps = self._at, code, None
