@@ -332,7 +332,8 @@ def test_a_job_fails_by_the_exit_code_of_its_program(kcm_fresh: ControlPlane) ->
     work = pod("work")["spec"] | {"restartPolicy": "Never"}
     work["volumes"] = [{"name": "conf", "configMap": {"name": "conf"}}]
     mounts = [{"name": "conf", "mountPath": "/conf"}]
-    work["containers"][0] |= {"command": ["sh", "-c", script], "volumeMounts": mounts}
+    own = {"command": ["sh", "-c", script], "volumeMounts": mounts}
+    work["containers"] = [work["containers"][0] | own]
     policy = {"action": "FailJob", "onExitCodes": {"operator": "In", "values": [3]}}
     spec = {"template": {"spec": work}, "podFailurePolicy": {"rules": [policy]}}
     job = {"apiVersion": "batch/v1", "kind": "Job", "metadata": {"name": "work"}, "spec": spec}
