@@ -31,8 +31,8 @@ from kcm.kubelet.files.folders import remove_empty, remove_logs
 from kcm.kubelet.runtime.cri import configs, statuses
 from kcm.kubelet.runtime.cri.channel import TIMEOUT, CallFailed, RuntimeChannel
 from kcm.kubelet.runtime.cri.messages import Message
-from kcm.kubelet.runtime.cri.streams import RemoteStream, open_port
 from kcm.kubelet.runtime.pod_cgroups import PodCgroups
+from kcm.kubelet.server.remotecommand_client import RemoteStream, open_port
 
 OWNER = "kcm.dev/kubelet"
 """The label of sandboxes and containers whose value identifies the kubelet that made them."""

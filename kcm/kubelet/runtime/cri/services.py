@@ -18,9 +18,9 @@ from kcm.kubelet.runtime.cri.channel import CallFailed, RuntimeChannel
 from kcm.kubelet.runtime.cri.events import ContainerEvents
 from kcm.kubelet.runtime.cri.images import CRIImages
 from kcm.kubelet.runtime.cri.runtime import OWNER, CRIRuntime
-from kcm.kubelet.runtime.cri.shims import ShimCollector
 from kcm.kubelet.runtime.pod_cgroups import PodCgroups
 from kcm.kubelet.runtime.services import RuntimeServices
+from kcm.kubelet.runtime.shims import ShimCollector
 
 _SCHEME = "unix://"
 _PATIENCE = 10.0  # seconds for a runtime that starts at the same time

@@ -14,8 +14,8 @@ import pytest
 
 from kcm import errors
 from kcm.kubelet.cri import StreamOptions
-from kcm.kubelet.runtime.cri.streams import RemoteStream, open_port
 from kcm.kubelet.server import spdy
+from kcm.kubelet.server.remotecommand_client import RemoteStream, open_port
 
 ALL = StreamOptions(stdin=True, stdout=True, stderr=True)
 ACCEPTED = b"HTTP/1.1 101 Switching Protocols\r\nUpgrade: SPDY/3.1\r\n\r\n"

@@ -23,7 +23,7 @@ from pathlib import Path
 import structlog
 
 from kcm.clock import Clock
-from kcm.kubelet.runtime.cri.channel import CallFailed
+from kcm.errors import ContainerRuntimeError
 from kcm.kubelet.runtime.process.processes import start_of
 
 log = structlog.get_logger("kcm.kubelet")
@@ -40,7 +40,8 @@ class ShimCollector:
     def __init__(self, socket: str, list_sandboxes: Callable[[], set[str]], clock: Clock) -> None:
         """`socket` is the path at which the runtime listens, and which its shims are given.
 
-        `list_sandboxes` returns the ids of all sandboxes of the runtime, or raises CallFailed.
+        `list_sandboxes` returns the ids of all sandboxes of the runtime, or raises
+        ContainerRuntimeError.
         """
         self._socket = socket
         self._list_sandboxes = list_sandboxes
@@ -57,7 +58,9 @@ class ShimCollector:
         """Ends the lost shims that the last call has seen, too; returns their pids."""
         pids = [int(name) for name in os.listdir("/proc") if name.isdigit()]
         idle = {pid: folder for pid in pids if (folder := self._find_idle(pid))}
-        with suppress(CallFailed):  # what the runtime does not tell is seen at the next look
+        with suppress(
+            ContainerRuntimeError
+        ):  # what the runtime does not tell is seen at the next look
             # Listed after the shims were, so that the sandbox of each has had time to be there.
             sandboxes = self._list_sandboxes() if idle else set()
             lost = {(pid, start_of(pid)) for pid in idle if _is_lost(pid, idle[pid], sandboxes)}

@@ -13,8 +13,8 @@ from pathlib import Path
 
 import pytest
 
-from kcm.kubelet.runtime.cri.channel import CallFailed
-from kcm.kubelet.runtime.cri.shims import ShimCollector
+from kcm.errors import ContainerRuntimeError
+from kcm.kubelet.runtime.shims import ShimCollector
 from kcm.testing.clock import FakeClock
 from kcm.testing.waiting import until
 
@@ -103,7 +103,7 @@ def test_no_shim_is_ended_while_the_runtime_does_not_answer(tmp_path: Path) -> N
     def list_sandboxes() -> set[str]:
         answer = answers.pop(0)
         if answer is None:
-            raise CallFailed("rpc error: code = Unavailable desc = it is away")
+            raise ContainerRuntimeError("rpc error: code = Unavailable desc = it is away")
         return answer
 
     collector, folder = ShimCollector(SOCKET, list_sandboxes, FakeClock()), tmp_path / TASKS / "a"
