@@ -146,7 +146,8 @@ class ContainerChaos:
             if ends and not starts and first is not None and _has_lost_code(first.state):
                 self.outcome.codes_lost += 1  # its pod has failed, as its first container seems to
                 continue
-            forgotten = not (statuses[0].last_state and statuses[0].last_state.terminated)
+            last = statuses[0].last_state
+            forgotten = not (last and last.terminated) or _has_lost_code(last)
             if starts == 2 and restarts and (forgotten or name in lost):
                 self.outcome.states_lost += 1  # made anew, as upstream's kubelet does
             elif starts != 1:
@@ -245,9 +246,14 @@ class ContainerChaos:
 
 
 def _has_lost_code(state: ContainerState | None) -> bool:
-    """Reports whether a container ended while containerd was away, which says so with this code."""
+    """Reports whether a container ended, as containerd says, while containerd or the kubelet that
+    started it was killed: with a code of containerd's own.
+    """
     end = state.terminated if state else None
-    return end is not None and (end.exit_code, end.reason) == (255, "Unknown")
+    if end is None:
+        return False
+    cancelled = end.reason == "StartError" and ": context canceled" in (end.message or "")
+    return cancelled or (end.exit_code, end.reason) == (255, "Unknown")
 
 
 def _is_at_rest(pod: Pod) -> bool:
