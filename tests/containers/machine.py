@@ -137,7 +137,8 @@ class Machine:
         assert self._containerd is not None
         children = self.list_processes("containerd --config")
         for pid in children:
-            os.kill(pid, signal.SIGKILL)
+            with suppress(ProcessLookupError):  # a shim had asked it to pass an event on
+                os.kill(pid, signal.SIGKILL)
         self._containerd.wait(20)
 
     @property
