@@ -142,17 +142,17 @@ class ContainerChaos:
             starts = marks.read_text().split().count("main") if marks.exists() else 0
             restarts = statuses[0].restart_count or 0
             ends = pods[name].spec.restart_policy == "Never"
-            first = next(iter(status.init_container_statuses or ()), None)
-            if ends and not starts and first is not None and _has_lost_code(first.state):
-                self.outcome.codes_lost += 1  # its pod has failed, as its first container seems to
+            of_containers = [*(status.init_container_statuses or ()), statuses[0]]
+            states = [one.state for one in of_containers]
+            if ends and not starts and any(map(_has_lost_code, states)):
+                self.outcome.codes_lost += 1  # its pod has failed, as a container seems to
                 continue
             last = statuses[0].last_state
             forgotten = not (last and last.terminated) or _has_lost_code(last)
             if starts == 2 and restarts and (forgotten or name in lost):
                 self.outcome.states_lost += 1  # made anew, as upstream's kubelet does
             elif starts != 1:
-                shown = (first and first.state, statuses[0].state)
-                self.outcome.restarted.append(f"{name}: {starts} starts, {shown}")
+                self.outcome.restarted.append(f"{name}: {starts} starts, {states}")
             # One that was made, and not started, counts as an attempt, as upstream.
             self.outcome.remade += restarts
             if running[name] != (0 if ends else 1):
@@ -246,14 +246,15 @@ class ContainerChaos:
 
 
 def _has_lost_code(state: ContainerState | None) -> bool:
-    """Reports whether a container ended, as containerd says, while containerd or the kubelet that
-    started it was killed: with a code of containerd's own.
+    """Reports whether a container ended, as containerd says, with a code of containerd's own: it
+    was killed, or the kubelet that started the container was, and the start was cut or forgotten.
     """
     end = state.terminated if state else None
     if end is None:
         return False
-    cancelled = end.reason == "StartError" and ": context canceled" in (end.message or "")
-    return cancelled or (end.exit_code, end.reason) == (255, "Unknown")
+    if end.started_at is None:
+        return end.reason != "StartError" or ": context canceled" in (end.message or "")
+    return (end.exit_code, end.reason) == (255, "Unknown")
 
 
 def _is_at_rest(pod: Pod) -> bool:
