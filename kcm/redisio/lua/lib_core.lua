@@ -41,12 +41,15 @@ local function is_epoch(name)
     string.find(redis.call('INFO', 'replication'), 'master_replid:' .. term, 1, true) ~= nil
 end
 
--- Reports whether there is no fence, or the record still holds this token and the token was
--- drawn in this epoch.
+-- Reports whether a record that holds `held` still holds this token, and the token was drawn in this
+-- epoch.
+local function token_holds(held, token)
+  return held == token and tonumber(token) > tonumber(META[5] or '0')
+end
+
+-- Reports whether there is no fence, or its token holds.
 local function fence_holds(key, field, token)
-  if key == '' then return true end
-  if redis.call('HGET', key, field) ~= token then return false end
-  return tonumber(token) > tonumber(META[5] or '0')
+  return key == '' or token_holds(redis.call('HGET', key, field), token)
 end
 
 -- Records that a kind's watch log no longer reaches back to `rv`. The field '*' changes with

@@ -173,16 +173,21 @@ local function add_all(first)
   return touched, added
 end
 
--- Removes the running record of a key; the caller decides what happens to the key.
-local function end_run(q, key)
-  redis.call('HDEL', q.key.running, key)
-  redis.call('ZREM', q.key.leases, key)
-  redis.call('HDEL', q.key.starts, key)
+-- Removes the running records of keys, of which there are some; the caller decides what happens to
+-- the keys.
+local function end_runs(q, keys)
+  redis.call('HDEL', q.key.running, unpack(keys))
+  redis.call('ZREM', q.key.leases, unpack(keys))
+  redis.call('HDEL', q.key.starts, unpack(keys))
 end
 
--- Makes a key that was added while it was in flight wait, with the time when it was added.
-local function run_again(q, key)
-  local since = redis.call('ZSCORE', q.key.again, key)
+-- Returns when each of some keys was added while it was in flight; false for those that were not.
+local function added_again(q, keys)
+  return redis.call('ZMSCORE', q.key.again, unpack(keys))
+end
+
+-- Makes a key wait that was added while it was in flight, with the time of `added_again`.
+local function run_again(q, key, since)
   if not since then return false end
   redis.call('ZREM', q.key.again, key)
   let_wait(q, key, since)

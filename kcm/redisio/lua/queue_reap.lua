@@ -8,9 +8,11 @@ local SCANNED = 500 -- the most messages to read; any beyond count as present
 
 local function reap(q, most)
   local expired = redis.call('ZRANGE', q.key.leases, '-inf', NOW, 'BYSCORE', 'LIMIT', 0, most)
-  for _, key in ipairs(expired) do
-    end_run(q, key)
-    if not run_again(q, key) then let_wait(q, key, ms(MOMENT)) end
+  if #expired == 0 then return 0 end
+  local since = added_again(q, expired)
+  end_runs(q, expired)
+  for n, key in ipairs(expired) do
+    if not run_again(q, key, since[n]) then let_wait(q, key, ms(MOMENT)) end
   end
   count(q, 'reaped', #expired)
   return #expired

@@ -176,6 +176,34 @@ def test_under_backlog_a_run_claims_several_keys_each_with_its_own_token(
     assert len(queue.take()) == 1
 
 
+def test_a_run_costs_as_many_commands_however_many_keys_it_takes(
+    configure: Configure, io: RedisIO
+) -> None:
+    queue = configure(threshold=1, claim=8)
+    alone = commands_of_a_run(queue, io, ["a"])
+    assert commands_of_a_run(queue, io, [f"key-{n}" for n in range(8)]) == alone
+
+
+def commands_of_a_run(queue: WorkQueue, io: RedisIO, keys: list[str]) -> dict[str, int]:
+    """Returns how often the scripts of a run of these keys call the commands that record it."""
+    queue.add(*keys)
+    io.execute("CONFIG", "RESETSTAT")
+    leases = queue.take()
+    queue.finish_all([(lease, SyncResult.done()) for lease in leases])
+    assert keys_of(leases) == keys
+    recording = ("hdel", "hget", "hmget", "hset", "incr", "incrby", "zadd", "zrem", "zscore")
+    called = io.execute("INFO", "commandstats")
+    return {name: called.get(f"cmdstat_{name}", {}).get("calls", 0) for name in recording}
+
+
+def test_a_key_that_is_named_twice_in_a_call_is_finished_once(queue: WorkQueue) -> None:
+    queue.add("a", "b")
+    first, second = queue.take()[0], queue.take()[0]
+    pairs = [(first, SyncResult.done()), (first, SyncResult.retry()), (second, SyncResult.done())]
+    assert [answer.lost for answer in queue.finish_all(pairs)] == [False, True, False]
+    assert (queue.stats().depth, queue.stats().delayed, queue.stats().failing) == (0, 0, 0)
+
+
 def test_the_cap_counts_runs_however_many_keys_each_holds(configure: Configure) -> None:
     queue = configure(threshold=1, claim=8, cap=2)
     queue.add(*(f"k{i:02}" for i in range(30)))
