@@ -204,6 +204,20 @@ def test_a_key_that_is_named_twice_in_a_call_is_finished_once(queue: WorkQueue) 
     assert (queue.stats().depth, queue.stats().delayed, queue.stats().failing) == (0, 0, 0)
 
 
+def test_a_run_that_a_foreign_key_stopped_from_ending_is_still_held(
+    queue: WorkQueue, io: RedisIO
+) -> None:
+    queue.add("a")
+    (lease,) = queue.take()
+    again = io.keys.queue("replicaset", "again")
+    io.execute("SET", again, "another program's")
+    with pytest.raises(errors.WrongTypeOfKey):
+        queue.finish(lease, SyncResult.retry())
+    io.execute("DEL", again)
+    assert not queue.finish(lease, SyncResult.retry()).lost
+    assert queue.stats().delayed == 1
+
+
 def test_the_cap_counts_runs_however_many_keys_each_holds(configure: Configure) -> None:
     queue = configure(threshold=1, claim=8, cap=2)
     queue.add(*(f"k{i:02}" for i in range(30)))
