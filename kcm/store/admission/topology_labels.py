@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
+from typing import Any
 
 from kcm.api.admissionregistration_v1 import CREATE
 from kcm.api.core_v1 import Node, Pod
@@ -38,19 +39,24 @@ class PodTopologyLabels(Plugin):
             return self._admit_binding(write)
         pod = write.new
         assert isinstance(pod, Pod)  # it handles no others
-        added = self._read_labels(pod.spec.node_name or "")
+        added = self._read_labels(pod.spec.node_name)
         return write.with_new(pod.with_metadata(labels={**pod.labels, **added})) if added else write
 
     def _admit_binding(self, write: Write) -> Write:
         sent = write.sent or {}
-        target = sent.get("target") or {}
-        added = self._read_labels(target.get("name") or "") if target.get("kind") == "Node" else {}
+        target, metadata = _read_map(sent, "target"), _read_map(sent, "metadata")
+        added = self._read_labels(target.get("name")) if target.get("kind") == "Node" else {}
         if not added:
             return write
-        metadata = sent.get("metadata") or {}
-        labels = {**(metadata.get("labels") or {}), **added}
+        labels = {**_read_map(metadata, "labels"), **added}
         return replace(write, sent={**sent, "metadata": {**metadata, "labels": labels}})
 
-    def _read_labels(self, name: str) -> Mapping[str, str]:
-        node = self._reader.find(Node.resource, name) if name else None
+    def _read_labels(self, name: object) -> Mapping[str, str]:
+        node = self._reader.find(Node.resource, name) if name and isinstance(name, str) else None
         return choose_topology_labels(node.labels) if node is not None else {}
+
+
+def _read_map(sent: Mapping[str, Any], name: str) -> Mapping[str, Any]:
+    """Returns a part of a Binding, which a webhook may have made something else."""
+    value = sent.get(name)
+    return value if isinstance(value, Mapping) else {}

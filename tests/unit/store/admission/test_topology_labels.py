@@ -50,6 +50,8 @@ def test_a_pod_that_is_created_on_a_node_has_its_topology(
         ),
         ({"target": {"kind": "Node", "name": "gone"}}, None),
         ({"target": {"kind": "Pod", "name": "n1"}}, None),
+        ({"target": [1]}, None),
+        ({"target": {"kind": "Node", "name": ["n1"]}}, None),
         ({}, None),
     ],
 )
