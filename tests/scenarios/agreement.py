@@ -22,7 +22,7 @@ _DRAWN = {
     "uid", "resourceVersion", "managedFields", "selfLink", "generateName", "nodeName", "hostIP",
     "hostIPs", "podIP", "podIPs", "clusterIP", "clusterIPs", "containerID", "imageID", "nodePort",
     "volumeName", "zone", "hints", "ip", "healthCheckNodePort", "ipFamilies", "hostname",
-    "volume.kubernetes.io/selected-node",
+    "volume.kubernetes.io/selected-node", "topology.kubernetes.io/zone",
 }  # fmt: skip
 _TOKEN_VOLUME = re.compile(r"kube-api-access-[a-z0-9]{5}")
 _STAMP = re.compile(r"(time|timestamp|since|At)$", re.IGNORECASE)
@@ -67,6 +67,8 @@ class Scenario:
             drawn[meta["uid"]] = "(uid)"
             if "generateName" in meta:
                 drawn[meta["name"]] = f"{meta['generateName']}(drawn)"
+            if "endpoints" in one:  # how often a slice is written is a matter of time
+                meta.pop("generation", None)
         return sorted(_dump(_without_drawn(one, drawn)) for one in objects)
 
 
