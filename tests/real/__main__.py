@@ -47,12 +47,7 @@ def main() -> int:
     cluster = Cluster(workers=1)
     try:
         with serve(folder) as server:
-            cluster.environment |= {
-                **server.manager_files(),
-                "KCM_KUBECONFIG": str(server.manager),
-                "KCM_CONTROLLERS": "*",
-                "KCM_USE_SERVICE_ACCOUNT_CREDENTIALS": "true",
-            }
+            cluster.environment |= server.build_environment("*")
             cluster.start()
             return _run_rounds(server, options.minutes * 60)
     finally:

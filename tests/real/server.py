@@ -75,12 +75,15 @@ class Server:
         self.program.restart()
         until(lambda: _is_ready(self.url), "a server that is ready again", within=60)
 
-    def manager_files(self) -> dict[str, str]:
-        """Returns the environment of kcm with the keys and certificates of this cluster."""
+    def build_environment(self, controllers: str) -> dict[str, str]:
+        """Returns the environment of kcm as the manager of this cluster, with these controllers."""
         authority = {"CERT": self.folder / "ca.crt", "KEY": self.folder / "ca.key"}
         signing = {f"KCM_CLUSTER_SIGNING_{n}_FILE": str(path) for n, path in authority.items()}
         return {
             **signing,
+            "KCM_KUBECONFIG": str(self.manager),
+            "KCM_CONTROLLERS": controllers,
+            "KCM_USE_SERVICE_ACCOUNT_CREDENTIALS": "true",
             "KCM_SERVICE_ACCOUNT_PRIVATE_KEY_FILE": str(self.folder / "sa.key"),
             "KCM_ROOT_CA_FILE": str(self.folder / "ca.crt"),
         }

@@ -30,10 +30,7 @@ def ended() -> Iterator[Mapping[str, Running]]:
     try:
         with serve(folder) as server:
             cluster.environment |= {
-                **server.manager_files(),
-                "KCM_KUBECONFIG": str(server.manager),
-                "KCM_CONTROLLERS": ALL,
-                "KCM_USE_SERVICE_ACCOUNT_CREDENTIALS": "true",
+                **server.build_environment(ALL),
                 "KCM_ALLOCATE_NODE_CIDRS": "true",
                 "KCM_CLUSTER_CIDR": "10.42.0.0/16",
             }
