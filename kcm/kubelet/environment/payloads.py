@@ -25,6 +25,7 @@ from kcm.api.core_v1.volumes import (
     ProjectedVolumeSource,
     SecretProjection,
     ServiceAccountTokenProjection,
+    Volume,
     VolumeProjection,
 )
 from kcm.apimachinery.base import Model
@@ -69,6 +70,16 @@ class Payloads:
         self._namespace = pod.metadata.namespace or ""
         self._lookups = lookups
         self._location = location
+
+    def build(self, volume: Volume) -> Files | None:
+        """Returns the files of a volume that the kubelet fills, None for one of another kind."""
+        if volume.config_map is not None:
+            return self.config_map(volume.config_map)
+        if volume.secret is not None:
+            return self.secret(volume.secret)
+        if volume.downward_api is not None:
+            return self.downward_api(volume.downward_api)
+        return self.projected(volume.projected) if volume.projected is not None else None
 
     def config_map(self, source: ConfigMapKeys, mode: int | None = None) -> Files:
         name = source.name or ""

@@ -299,17 +299,8 @@ def _list_images(pod: Pod) -> Mapping[str, str]:
 
 def _fill(folder: Path, volume: Volume, payloads: Payloads, group: int | None) -> None:
     """Writes the files of a volume that the kubelet fills, readable for `group` if there is one."""
-    if volume.config_map is not None:
-        payload = payloads.config_map(volume.config_map)
-    elif volume.secret is not None:
-        payload = payloads.secret(volume.secret)
-    elif volume.downward_api is not None:
-        payload = payloads.downward_api(volume.downward_api)
-    elif volume.projected is not None:
-        payload = payloads.projected(volume.projected)
-    else:
-        return
-    atomic.write(folder, give_files(payload, group))
+    if (payload := payloads.build(volume)) is not None:
+        atomic.write(folder, give_files(payload, group))
 
 
 def _below(root: Path, volume: Path, sub_path: str, name: str) -> Path:

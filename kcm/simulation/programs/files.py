@@ -239,15 +239,8 @@ class ContainerFiles:
 
     def _build(self, volume: Volume) -> Payload:
         payloads = Payloads(self.pod, self._source.lookups, self._source.location)
-        if volume.config_map is not None:
-            files = payloads.config_map(volume.config_map)
-        elif volume.secret is not None:
-            files = payloads.secret(volume.secret)
-        elif volume.downward_api is not None:
-            files = payloads.downward_api(volume.downward_api)
-        elif volume.projected is not None:
-            files = payloads.projected(volume.projected)
-        else:
+        files = payloads.build(volume)
+        if files is None:
             raise NotUnderstood  # files of a node, a disk or an image
         self.built += sum(len(file.data) for file in files.values())
         return give_files(files, self.pod_group)
