@@ -6,44 +6,20 @@ import asyncio
 import socket
 import ssl
 import threading
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import asynccontextmanager, suppress
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from kcm.apiserver import credentials
 from kcm.http import connections, transport
-from kcm.http.connections import Connection, Pool, Server
+from kcm.http.connections import Connection, Server
 from kcm.http.faults import CallFailed
-from kcm.http.transport import Answer, Call, Response, Upgraded, fetch, send, upgrade
+from kcm.http.transport import Call, Response, Upgraded, fetch, send, upgrade
+from tests.unit.http.servers import EMPTY, Serve, Several, server, turn
 
 _UPGRADED = b"HTTP/1.1 101 Switching Protocols\r\nUpgrade: x\r\n\r\n"
-Serve = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
-
-
-@asynccontextmanager
-async def server(serve: Serve) -> AsyncIterator[Server]:
-    """Yields a server, and waits until it is done with its only client."""
-    done = asyncio.Event()
-
-    async def serve_once(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        with suppress(OSError):
-            await serve(reader, writer)
-            writer.close()
-            await writer.wait_closed()
-        done.set()
-
-    listening = await asyncio.start_server(serve_once, "127.0.0.1", 0)
-    async with listening:
-        try:
-            yield Server("127.0.0.1", listening.sockets[0].getsockname()[1])
-        finally:
-            await asyncio.wait_for(done.wait(), 10)
-            for _ in range(3):  # the transports are closed in the next turns of the loop
-                await asyncio.sleep(0)
 
 
 async def exchange(
@@ -155,7 +131,7 @@ def test_a_host_is_reached_at_the_first_of_its_addresses_that_answers(
         return ["127.0.0.9", "127.0.0.1"]
 
     async def reach() -> int:
-        async with server(answering(_EMPTY)) as where, send(where, Call("GET", "/")) as reached:
+        async with server(answering(EMPTY)) as where, send(where, Call("GET", "/")) as reached:
             return reached.status
 
     monkeypatch.setattr(connections, "resolve", resolve)
@@ -270,173 +246,3 @@ def test_a_silent_server_holds_no_connection_that_was_given_up(
             asyncio.run(give_up(Server("127.0.0.1", listening.getsockname()[1], trust)))
         finally:
             over.set()
-
-
-# --- connections that are kept
-
-
-_EMPTY = b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n"
-
-
-class Several:
-    """A server of several connections, each of which answers the given answers in turn."""
-
-    def __init__(self, *answers: bytes) -> None:
-        self._answers = answers
-        self.asked: list[int] = []  # how many requests each connection got
-        self._serving: list[asyncio.Future[None]] = []
-
-    async def __aenter__(self) -> Several:
-        self._listening = await asyncio.start_server(self._begin, "127.0.0.1", 0)
-        self.where = Server("127.0.0.1", self._listening.sockets[0].getsockname()[1])
-        return self
-
-    async def __aexit__(self, *raised: object) -> None:
-        self._listening.close()
-        await asyncio.gather(*self._serving)
-        await turn()
-
-    def _begin(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        self._serving.append(asyncio.ensure_future(self._serve(reader, writer)))
-
-    async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        number = len(self.asked)
-        self.asked.append(0)
-        with suppress(OSError, EOFError):
-            for answer in self._answers:
-                await reader.readuntil(b"\r\n\r\n")
-                self.asked[number] += 1
-                writer.write(answer)
-        writer.close()
-        with suppress(OSError):
-            await writer.wait_closed()
-
-
-async def turn() -> None:
-    """Lets the event loop see what the other side has done to connections."""
-    for _ in range(20):
-        await asyncio.sleep(0)
-
-
-async def ask_twice(several: Several, *, repeats: bool = False) -> list[Answer]:
-    pool, call = Pool(), Call("GET", "/", repeats=repeats)
-    first = await fetch(several.where, call, pool, most=10)
-    await turn()
-    second = await fetch(several.where, call, pool, most=10)
-    pool.close()
-    return [first, second]
-
-
-@pytest.mark.parametrize(
-    ("answers", "asked"),
-    [
-        ((_EMPTY, _EMPTY), [2]),
-        ((b"HTTP/1.1 204 No Content\r\n\r\n", _EMPTY), [2]),
-        ((b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n1\r\na\r\n0\r\n\r\n",) * 2, [2]),
-        ((b"HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: 0\r\n\r\n",) * 2, [1, 1]),
-        ((b"HTTP/1.0 200 OK\r\nContent-Length: 0\r\n\r\n",) * 2, [1, 1]),
-        ((_EMPTY + _EMPTY, _EMPTY), [1, 1]),
-        ((_EMPTY + b"x", _EMPTY), [1, 1]),
-        ((b"HTTP/1.1 200 OK\r\nContent-Length: 1\r\n\r\na<html>", _EMPTY), [1, 1]),
-        ((b"HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: 1\r\n\r\nab", _EMPTY),
-         [1, 1]),
-        ((_EMPTY,), [1, 1]),
-    ],
-    ids=["length", "no content", "chunks", "close", "1.0", "two answers", "more", "a page",
-         "more at its end", "closed"],
-)  # fmt: skip
-def test_a_connection_is_used_again_if_nothing_is_left_of_the_first_use(
-    answers: tuple[bytes, ...], asked: list[int]
-) -> None:
-    async def ask() -> list[int]:
-        async with Several(*answers) as several:
-            assert [one.status // 100 for one in await ask_twice(several)] == [2, 2]
-            return several.asked
-
-    assert asyncio.run(ask()) == asked
-
-
-def test_what_came_unasked_answers_no_request() -> None:
-    smuggled = b"HTTP/1.1 418 Teapot\r\nContent-Length: 0\r\n\r\n"
-
-    async def ask() -> list[int]:
-        later = asyncio.Event()
-
-        async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-            await reader.readuntil(b"\r\n\r\n")
-            writer.write(_EMPTY)
-            await later.wait()
-            writer.write(smuggled)
-            writer.close()
-
-        async with await asyncio.start_server(serve, "127.0.0.1", 0) as listening:
-            pool, where = Pool(), Server("127.0.0.1", listening.sockets[0].getsockname()[1])
-            first = await fetch(where, Call("GET", "/"), pool, most=10)
-            later.set()
-            await turn()
-            second = await fetch(where, Call("GET", "/"), pool, most=10)
-            pool.close()
-            await turn()
-        return [first.status, second.status]
-
-    assert asyncio.run(ask()) == [200, 200]
-
-
-@pytest.mark.parametrize("repeats", [True, False])
-def test_a_request_that_meets_a_closing_connection_is_sent_again_if_it_may_be(
-    repeats: bool,
-) -> None:
-    """The server closes the connection when it gets the second request, without a word."""
-
-    async def ask() -> list[int]:
-        async with Several(_EMPTY, b"") as several:
-            await ask_twice(several, repeats=repeats)
-            return several.asked
-
-    if repeats:
-        assert asyncio.run(ask()) == [2, 1]
-    else:
-        with pytest.raises(CallFailed, match="EOF"):
-            asyncio.run(ask())
-
-
-def test_a_connection_is_not_kept_for_another_name_or_trust() -> None:
-    async def ask() -> list[int]:
-        async with Several(_EMPTY, _EMPTY) as several:
-            pool = Pool()
-            await fetch(several.where, Call("GET", "/"), pool, most=10)
-            await fetch(replace(several.where, name="other"), Call("GET", "/"), pool, most=10)
-            pool.close()
-            return several.asked
-
-    assert asyncio.run(ask()) == [1, 1]
-
-
-def test_a_closed_pool_keeps_nothing() -> None:
-    async def ask() -> list[int]:
-        async with Several(_EMPTY, _EMPTY) as several:
-            pool = Pool()
-            async with send(several.where, Call("GET", "/"), pool) as response:
-                pool.close()
-                assert [piece async for piece in response.body] == []
-            assert pool.take(several.where) is None
-            return several.asked
-
-    assert asyncio.run(ask()) == [1]
-
-
-def test_few_connections_to_a_server_are_kept(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(connections, "MOST_IDLE", 2)
-
-    async def ask() -> int:
-        async with Several(_EMPTY, _EMPTY) as several:
-            pool = Pool()
-            asked = (fetch(several.where, Call("GET", "/"), pool, most=1) for _ in range(4))
-            await asyncio.gather(*asked)
-            kept = 0
-            while (connection := pool.take(several.where)) is not None:
-                kept += 1
-                connection.close()
-            return kept
-
-    assert asyncio.run(ask()) == 2
