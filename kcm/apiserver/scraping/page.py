@@ -52,20 +52,20 @@ def read_page(page: bytes, moment: float) -> Mapping[Place, Point]:
 
     A pod is left out if CPU or memory of one of its containers is missing or 0.
     """
-    found: dict[Place, dict[bytes, float]] = defaultdict(dict)
+    amounts: dict[Place, dict[bytes, float]] = defaultdict(dict)
     for line in page.split(b"\n", MOST_LINES)[:MOST_LINES]:
         if (match := _LINE.fullmatch(line)) is None:
             continue
         of, what, labels, amount, at = match.groups()
         value = float(amount)
         if value < _MOST and (place := _find_place(of, labels)) is not None:
-            found[place][what] = value
+            amounts[place][what] = value
             if what == _CPU:
-                found[place][b"at"] = int(at) / 1000 if at else moment
-    incomplete = {key for (key, _), values in found.items() if not _is_complete(values)}
+                amounts[place][b"at"] = int(at) / 1000 if at else moment
+    incomplete = {key for (key, _), values in amounts.items() if not _is_complete(values)}
     return {
         place: Point(values[b"at"], values[_CPU], values[_MEMORY], values.get(_STARTED, 0.0))
-        for place, values in found.items()
+        for place, values in amounts.items()
         if place[0] not in incomplete
     }
 

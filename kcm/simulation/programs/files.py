@@ -207,9 +207,9 @@ class ContainerFiles:
         """Returns the volume that has the path, and the file there, None for a folder."""
         if path in self._layer:
             return None, self._layer[path]
-        found = self._find_mount(path)
-        if found is not None:
-            mount, inner = found
+        place = self._find_mount(path)
+        if place is not None:
+            mount, inner = place
             return mount, _pick(self._contents(mount.volume), inner, path)
         if path == "/dev/null":
             return None, File(b"", 0o666)
@@ -247,8 +247,8 @@ class ContainerFiles:
 
     def _find_disk(self, path: str) -> tuple[Disk, str]:
         """Returns where a file is written, and its name there."""
-        found = None if path in self._layer else self._find_mount(path)
-        if found is None:
+        place = None if path in self._layer else self._find_mount(path)
+        if place is None:
             folder = posixpath.dirname(path)
             if path not in self._layer and folder not in _OPEN:
                 raise NotUnderstood
@@ -257,7 +257,7 @@ class ContainerFiles:
             if path not in self._layer and self.user and folder != "/tmp":
                 raise _fault(errno.EACCES, path)
             return self._layer, path
-        mount, inner = found
+        mount, inner = place
         if mount.volume.empty_dir is None and not mount.read_only:
             self._payload(mount.volume)  # what is no volume of objects is not known
         if mount.volume.empty_dir is None or mount.read_only:
