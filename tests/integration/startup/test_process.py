@@ -63,7 +63,8 @@ def test_it_ends_cleanly(begin: Begin, way: str) -> None:
         process.stdin = None
     else:
         process.send_signal(getattr(signal, way))
-    assert process.wait(15) == 0
+    _, errors = process.communicate(timeout=15)
+    assert process.returncode == 0, errors.decode()
 
 
 def test_a_taken_port_ends_it_with_a_line_that_names_port_and_flag(begin: Begin) -> None:
