@@ -15,8 +15,8 @@ from prometheus_client.core import GaugeMetricFamily, Metric
 
 from kcm.api.resource_v1 import ResourceClaim
 from kcm.api.resource_v1.pod_claims import EXTENDED, POD_CLAIM
-from kcm.controllers.attachdetach import AttachDetachController
-from kcm.controllers.attachdetach.sync import IN_USE, TOTALS, VERIFYING
+from kcm.controllers.volumes.attachdetach import AttachDetachController
+from kcm.controllers.volumes.attachdetach.sync import IN_USE, TOTALS, VERIFYING
 from kcm.redisio import RedisIO
 
 LOOP = f"{AttachDetachController.short_name}.{VERIFYING}"

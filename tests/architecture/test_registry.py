@@ -6,6 +6,7 @@ import importlib
 import inspect
 import pkgutil
 import re
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -19,7 +20,8 @@ from kcm.reconcile.contract import Controller, NoOptions, Options, shared_with
 
 ROOT = Path(__file__).parents[2]
 TYPES = registry.controller_types()
-MODULES = sorted(module.name for module in pkgutil.iter_modules(controllers.__path__))
+FOLDER = Path(controllers.__path__[0])
+GROUPS = ("bootstrap", "certificates", "cloud", "endpoints", "serviceaccounts", "volumes")
 SHARED = {"replicationcontroller": {"replicaset"}}  # one controller over two kinds
 # The contents of files that options name, which are read once.
 FILES = {
@@ -30,18 +32,35 @@ FILES = {
 OF_THE_API_SERVER = {"service-ip-repair-controller"}  # a loop of kube-apiserver upstream
 
 
+def list_modules() -> Iterator[str]:
+    """Yields the names of the controllers' modules below kcm.controllers."""
+    for folder, prefix in ((FOLDER, ""), *((FOLDER / group, f"{group}.") for group in GROUPS)):
+        for module in pkgutil.iter_modules([str(folder)], prefix):
+            if module.name not in GROUPS:
+                yield module.name
+
+
+MODULES = sorted(list_modules())
+
+
 def module_of(line: str) -> str:
-    return line.partition(":")[0].rpartition(".")[2]
+    return line.partition(":")[0]
+
+
+def short(module: str) -> str:
+    return module.rpartition(".")[2]
 
 
 def test_the_lines_of_the_registry_are_sorted_and_unique() -> None:
-    assert list(registry.CONTROLLERS) == sorted(set(registry.CONTROLLERS))
+    in_order = sorted(set(registry.CONTROLLERS), key=lambda line: short(module_of(line)))
+    assert list(registry.CONTROLLERS) == in_order
 
 
 @pytest.mark.parametrize("line", registry.CONTROLLERS)
 def test_a_line_of_the_registry_names_a_controller(line: str) -> None:
     module, _, name = line.partition(":")
-    assert issubclass(getattr(importlib.import_module(module), name), Controller)
+    imported = importlib.import_module(f"kcm.controllers.{module}")
+    assert issubclass(getattr(imported, name), Controller)
 
 
 def test_modules_and_lines_of_the_registry_pair_up() -> None:
@@ -50,8 +69,9 @@ def test_modules_and_lines_of_the_registry_pair_up() -> None:
 
 @pytest.mark.parametrize("module", MODULES)
 def test_a_controller_has_a_test_module(module: str) -> None:
-    folder = ROOT / "tests" / "unit" / "controllers"
-    assert (folder / f"test_{module}.py").is_file() or (folder / module).is_dir()
+    *group, name = module.split(".")
+    folder = ROOT.joinpath("tests", "unit", "controllers", *group)
+    assert (folder / f"test_{name}.py").is_file() or (folder / name).is_dir()
 
 
 @pytest.mark.parametrize("kind", TYPES, ids=lambda kind: kind.name)
@@ -72,7 +92,7 @@ class TestEachController:
         assert re.fullmatch(r"[a-z]+", kind.group)
 
     def test_lives_in_the_module_of_its_short_name(self, kind: type[Controller]) -> None:
-        assert kind.short_name in kind.__module__.split(".")[2:3]
+        assert kind.short_name in kind.__module__.split(".")[2:4]
 
     def test_reads_and_watches_only_kinds_of_the_scheme(self, kind: type[Controller]) -> None:
         models = list_declared_models(kind(), Scheme())
@@ -123,8 +143,14 @@ def test_no_two_controllers_have_an_option_of_the_same_name() -> None:
 
 def test_controllers_do_not_import_each_other() -> None:
     for module in MODULES:
-        path = ROOT / "kcm" / "controllers" / module
+        path = FOLDER.joinpath(*module.split("."))
         files = path.rglob("*.py") if path.is_dir() else [path.with_suffix(".py")]
         for file in files:
-            imported = set(re.findall(r"kcm\.controllers\.(\w+)", file.read_text("utf-8")))
-            assert imported <= {module} | SHARED.get(module, set()), file
+            imported = set(re.findall(r"kcm\.controllers\.([\w.]+)", file.read_text("utf-8")))
+            own = {module} | SHARED.get(module, set())
+            assert {name for name in imported if not is_of(name, own)} == set(), file
+
+
+def is_of(name: str, modules: set[str]) -> bool:
+    """Reports whether `name` is one of the modules, or in one."""
+    return any(f"{name}.".startswith(f"{module}.") for module in modules)

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from kcm.apimachinery.meta_v1 import KubeObject
-from kcm.controllers.persistentvolumebinder import PersistentVolumeBinderController
+from kcm.controllers.volumes.persistentvolumebinder import PersistentVolumeBinderController
 from kcm.reconcile.executor import PlanExecutor
 from kcm.store import Store
 from kcm.testing.views import FakeView
 from tests.integration.reconcile.conftest import get_stored
-from tests.unit.controllers.volumes import a_claim, a_volume
+from tests.unit.controllers.volume_builders import a_claim, a_volume
 
 
 def put_whole(store: Store, obj: KubeObject) -> KubeObject:

@@ -19,10 +19,10 @@ from kcm.api.storage_v1 import (
     VolumeAttachmentSpec,
 )
 from kcm.apimachinery.meta_v1 import KubeObject, ObjectMeta
-from kcm.controllers.attachdetach import AttachDetachController
-from kcm.controllers.persistentvolumebinder import PersistentVolumeBinderController
-from kcm.controllers.pvcprotection import PVCProtectionController
-from kcm.controllers.pvprotection import PVProtectionController
+from kcm.controllers.volumes.attachdetach import AttachDetachController
+from kcm.controllers.volumes.persistentvolumebinder import PersistentVolumeBinderController
+from kcm.controllers.volumes.pvcprotection import PVCProtectionController
+from kcm.controllers.volumes.pvprotection import PVProtectionController
 from kcm.reconcile.cloudprovider.sim.records import Script
 from kcm.reconcile.contract import Controller
 from kcm.reconcile.executor import PlanExecutor

@@ -11,8 +11,8 @@ from kcm.api.core_v1.volume_sources import PersistentVolumeClaimVolumeSource
 from kcm.api.core_v1.volumes import Volume
 from kcm.api.storage_v1 import VolumeAttachment
 from kcm.apimachinery.meta_v1 import KubeObject
-from kcm.controllers.attachdetach import AttachDetachController
-from kcm.controllers.attachdetach.controller import AttachDetachOptions
+from kcm.controllers.volumes.attachdetach import AttachDetachController
+from kcm.controllers.volumes.attachdetach.controller import AttachDetachOptions
 from kcm.helpers.volumes.attachments import MANAGED, OUT_OF_SERVICE
 from kcm.reconcile.plan import AnyPlan, Plan
 from kcm.testing import builders

@@ -10,10 +10,10 @@ from kcm.api.core_v1 import (
     Service,
     ServicePort,
 )
-from kcm.controllers.service.controller import (
+from kcm.controllers.cloud.service.controller import (
     ServiceLBController,
 )
-from kcm.controllers.service.wanted import (
+from kcm.controllers.cloud.service.wanted import (
     FINALIZER,
 )
 from kcm.testing.builders import service

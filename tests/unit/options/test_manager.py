@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from kcm import errors
-from kcm.controllers.rootcacertpublisher import RootCACertPublisher
-from kcm.controllers.serviceaccounttoken import ServiceAccountTokenController
+from kcm.controllers.certificates.rootcacertpublisher import RootCACertPublisher
+from kcm.controllers.serviceaccounts.serviceaccounttoken import ServiceAccountTokenController
 from kcm.options.manager import ManagerOptions
 
 Flags = dict[str, str]

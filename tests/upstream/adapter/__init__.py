@@ -32,8 +32,8 @@ from kcm.apiserver.auth.node.graph import ATTACHMENT, Graph
 from kcm.apiserver.auth.node.restriction import NodeRestriction, NodeWrite, WantedToken
 from kcm.apiserver.auth.rbac import RBAC
 from kcm.apiserver.bodies import strategic
-from kcm.controllers.csrapproving import CSRApprovingController
-from kcm.controllers.persistentvolumebinder import PersistentVolumeBinderController
+from kcm.controllers.certificates.csrapproving import CSRApprovingController
+from kcm.controllers.volumes.persistentvolumebinder import PersistentVolumeBinderController
 from kcm.kinds import defaults, validation
 from kcm.kinds.validation import certificates
 from kcm.store import rules

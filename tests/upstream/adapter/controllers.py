@@ -14,16 +14,15 @@ from kcm.api.certificates_v1 import FAILED, CertificateSigningRequest, has_condi
 from kcm.api.core_v1 import Node, NodeAddress, Secret, Service
 from kcm.api.storage_v1 import VolumeAttachment
 from kcm.apimachinery.meta_v1 import KubeObject, format_time
-from kcm.controllers.attachdetach.controller import AttachDetachOptions
-from kcm.controllers.bootstrapsigner import CLUSTER_INFO, BootstrapSignerController
-from kcm.controllers.cloudnode import CloudNodeController
-from kcm.controllers.cloudnode.nodes import reconcile_labels
-from kcm.controllers.cloudnodelifecycle import CloudNodeLifecycleController
-from kcm.controllers.csrsigning import CSRSigningController, CSRSigningOptions
-from kcm.controllers.persistentvolumeexpander import PersistentVolumeExpanderController
-from kcm.controllers.route import ROUTES, NodeRouteController, NodeRouteOptions
-from kcm.controllers.service import ServiceLBController
-from kcm.controllers.service.wanted import (
+from kcm.controllers.bootstrap.bootstrapsigner import CLUSTER_INFO, BootstrapSignerController
+from kcm.controllers.bootstrap.tokencleaner import TokenCleanerController
+from kcm.controllers.certificates.csrsigning import CSRSigningController, CSRSigningOptions
+from kcm.controllers.cloud.cloudnode import CloudNodeController
+from kcm.controllers.cloud.cloudnode.nodes import reconcile_labels
+from kcm.controllers.cloud.cloudnodelifecycle import CloudNodeLifecycleController
+from kcm.controllers.cloud.route import ROUTES, NodeRouteController, NodeRouteOptions
+from kcm.controllers.cloud.service import ServiceLBController
+from kcm.controllers.cloud.service.wanted import (
     fingerprint_service,
     has_finalizer,
     matters_to_load_balancers,
@@ -31,7 +30,8 @@ from kcm.controllers.service.wanted import (
     select_nodes,
     wants_load_balancer,
 )
-from kcm.controllers.tokencleaner import TokenCleanerController
+from kcm.controllers.volumes.attachdetach.controller import AttachDetachOptions
+from kcm.controllers.volumes.persistentvolumeexpander import PersistentVolumeExpanderController
 from kcm.helpers.bootstrap_tokens import read_signing_token
 from kcm.reconcile.cloudprovider.interface import CloudError, InstanceMetadata, Route
 from kcm.reconcile.plan import Delete, UpdateStatus

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from kcm import errors
-from kcm.controllers.serviceaccount import ServiceAccountController
-from kcm.controllers.serviceaccounttoken import (
+from kcm.controllers.serviceaccounts.serviceaccount import ServiceAccountController
+from kcm.controllers.serviceaccounts.serviceaccounttoken import (
     ServiceAccountTokenController,
     ServiceAccountTokenOptions,
 )

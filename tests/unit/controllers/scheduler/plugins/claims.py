@@ -17,7 +17,7 @@ from kcm.apimachinery.meta_v1 import KubeObject
 from kcm.reconcile.plan import Plan
 from kcm.testing.storage_builders import storage_class
 from tests.unit.controllers.scheduler.world import HOST, controller, node, pod, run
-from tests.unit.controllers.volumes import COMPLETED, a_claim
+from tests.unit.controllers.volume_builders import COMPLETED, a_claim
 
 WAITS = "WaitForFirstConsumer"
 LOCAL = storage_class("local", "kcm.dev/local", volume_binding_mode=WAITS)

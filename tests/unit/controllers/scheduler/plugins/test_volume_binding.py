@@ -38,7 +38,7 @@ from tests.unit.controllers.scheduler.plugins.claims import (
     waiting,
 )
 from tests.unit.controllers.scheduler.world import ZONE, bindings, controller, node, pod, run
-from tests.unit.controllers.volumes import BOUND_BY, a_volume
+from tests.unit.controllers.volume_builders import BOUND_BY, a_volume
 
 # --- claims that wait for their first consumer
 

@@ -38,7 +38,7 @@ from tests.unit.controllers.scheduler.plugins.claims import (
     waiting,
 )
 from tests.unit.controllers.scheduler.world import ZONE, bindings, controller, node, pod
-from tests.unit.controllers.volumes import COMPLETED, a_claim, a_volume
+from tests.unit.controllers.volume_builders import COMPLETED, a_claim, a_volume
 
 # --- before the nodes are searched
 

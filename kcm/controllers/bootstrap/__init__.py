@@ -1,0 +1,1 @@
+"""The controllers of bootstrap tokens, by which nodes join."""

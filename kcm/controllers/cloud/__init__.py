@@ -1,0 +1,1 @@
+"""The controllers that ask a cloud: about nodes, and for routes and load balancers."""

@@ -1,8 +1,0 @@
-"""The EndpointSlice controller is in `controller`; `packing` assigns endpoints to slices."""
-
-from kcm.controllers.endpointslice.controller import (
-    EndpointSliceController,
-    EndpointSliceOptions,
-)
-
-__all__ = ["EndpointSliceController", "EndpointSliceOptions"]

@@ -1,5 +1,0 @@
-"""The binder of volumes to claims."""
-
-from kcm.controllers.persistentvolumebinder.controller import PersistentVolumeBinderController
-
-__all__ = ["PersistentVolumeBinderController"]

@@ -1,0 +1,1 @@
+"""The controllers of service accounts and their tokens."""

@@ -1,0 +1,1 @@
+"""The controllers of volumes: claims, their binding, and attachments."""
