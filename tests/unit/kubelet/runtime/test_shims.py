@@ -18,7 +18,7 @@ from kcm.kubelet.runtime.shims import ShimCollector
 from kcm.testing.clock import FakeClock
 from kcm.testing.waiting import until
 
-SOCKET = "/run/of-a-test/containerd.sock"
+SOCKET = f"/run/of-test-{os.getpid()}/containerd.sock"  # tests run in several processes
 IDLE = "print('up', flush=True); import time; time.sleep(600)"
 BUSY = f"import os; os.fork() or os.execvp('sleep', ['sleep', '600']); {IDLE}"
 TASKS = "io.containerd.runtime.v2.task/k8s.io"
