@@ -1,6 +1,6 @@
-"""Writes kcm/apiserver/bodies/protobuf_messages.txt from checkouts of upstream's API repositories.
+"""Writes protobuf_messages.txt of kcm/apiserver/http/bodies from checkouts of upstream's API.
 
-    python tools/protobuf_messages.py DIR > kcm/apiserver/bodies/protobuf_messages.txt
+    python tools/protobuf_messages.py DIR > kcm/apiserver/http/bodies/protobuf_messages.txt
 
 DIR holds `api`, `apimachinery`, `apiextensions-apiserver` and `kube-aggregator`
 (github.com/kubernetes/<name>)

@@ -18,7 +18,6 @@ from kcm.apiserver.admission.plugins import (
     build_request_plugins,
 )
 from kcm.apiserver.aggregation.aggregation import Aggregation, AggregationOptions
-from kcm.apiserver.auditing.trail import AuditTrail
 from kcm.apiserver.auth.access import AccessRules
 from kcm.apiserver.auth.control import AccessControl, AuthOptions
 from kcm.apiserver.bootstrap.definitions import DefinitionLoop
@@ -27,11 +26,13 @@ from kcm.apiserver.cache.recent_writes import RecentWrites
 from kcm.apiserver.egress.conversion.converter import WebhookConverter
 from kcm.apiserver.egress.kubelet import KubeletClient
 from kcm.apiserver.egress.posting import BackendClient
+from kcm.apiserver.egress.scraping.loop import UsageScraper
 from kcm.apiserver.egress.services import ServiceResolver
 from kcm.apiserver.egress.waiting import LoopWaiter
 from kcm.apiserver.exchange import Exchange
 from kcm.apiserver.filters.aggregation import AggregationFilter
 from kcm.apiserver.filters.audit import Audit
+from kcm.apiserver.filters.auditing.trail import AuditTrail
 from kcm.apiserver.filters.authentication import Authentication
 from kcm.apiserver.filters.authorization import Authorization
 from kcm.apiserver.filters.chain import FilterChain
@@ -59,7 +60,6 @@ from kcm.apiserver.objects.metrics_apis import MetricsApis
 from kcm.apiserver.pages import Pages
 from kcm.apiserver.request import head_of
 from kcm.apiserver.routes import Routes
-from kcm.apiserver.scraping.loop import UsageScraper
 from kcm.apiserver.streams import Streams
 from kcm.http.connections import Pool
 from kcm.loops import Loop, ThreadHost, contain

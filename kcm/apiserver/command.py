@@ -17,14 +17,14 @@ import click
 
 from kcm import __version__, errors, logs
 from kcm.apimachinery.durations import parse_seconds
-from kcm.apiserver import flags
 from kcm.apiserver.aggregation.options import AggregationFlags, add_aggregation_flags
+from kcm.apiserver.auth import flags
 from kcm.apiserver.auth.authorizer import parse_modes
+from kcm.apiserver.auth.token_options import TokenFlags, add_token_flags
 from kcm.apiserver.credentials import Certificate
 from kcm.apiserver.http.limits import Limits
 from kcm.apiserver.running import ServerOptions, run
 from kcm.apiserver.serving import Address
-from kcm.apiserver.token_options import TokenFlags, add_token_flags
 from kcm.options.feature_gates import parse as parse_gates
 from kcm.settings import Settings
 

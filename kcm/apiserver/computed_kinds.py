@@ -15,7 +15,7 @@ from functools import lru_cache
 from kcm import errors
 from kcm.api import authentication_v1 as authentication
 from kcm.api import authorization_v1 as authorization
-from kcm.api.core_v1.component_statuses import ComponentStatus
+from kcm.api.core_v1.nodes import ComponentStatus
 from kcm.api.core_v1.pods import Binding
 from kcm.api.metrics_v1beta1 import NodeMetrics, PodMetrics
 from kcm.api.scheme import Kinds, Resource, kind

@@ -28,7 +28,7 @@ from cryptography.hazmat.primitives.asymmetric import ec, rsa
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
 from kcm import errors
-from kcm.apiserver.token_options import KEY_FILE
+from kcm.apiserver.auth.token_options import KEY_FILE
 from kcm.helpers.authority import identify_key
 from kcm.helpers.serviceaccount.tokens import ensure_key_file
 

@@ -13,8 +13,7 @@ from kcm.apiserver.auth.attributes import ANYBODY, Attributes, User
 from kcm.apiserver.auth.authorizer import Authorizer, Caller
 from kcm.apiserver.flowcontrol.schemas import Flow
 from kcm.apiserver.http.responses import Response
-from kcm.apiserver.remarks import Remarks
-from kcm.apiserver.request import Request
+from kcm.apiserver.request import Remarks, Request
 from kcm.apiserver.request_info import RequestInfo
 
 

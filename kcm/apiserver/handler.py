@@ -7,12 +7,12 @@ from functools import partial
 
 from kcm.apiextensions import conversion
 from kcm.apiserver.auth.authorizer import Authorizer
-from kcm.apiserver.bodies import protobuf
 from kcm.apiserver.cache.cacher import Cacher
 from kcm.apiserver.egress.conversion.converter import WebhookConverter
 from kcm.apiserver.exchange import Exchange
 from kcm.apiserver.filters.observed import observed
 from kcm.apiserver.filters.resources import learn_kinds
+from kcm.apiserver.http.bodies import protobuf
 from kcm.apiserver.http.responses import Response
 from kcm.apiserver.http.sending import present
 from kcm.apiserver.http_errors import PathNotFound

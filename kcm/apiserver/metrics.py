@@ -21,10 +21,10 @@ from kcm.apiserver.auth.service_accounts import (
     STALE,
     VALID,
 )
-from kcm.apiserver.bodies import patches
 from kcm.apiserver.cache.cacher import Cacher
 from kcm.apiserver.computed_kinds import is_review
 from kcm.apiserver.exchange import Exchange
+from kcm.apiserver.http.bodies import patches
 from kcm.apiserver.http.limits import InFlight, kind_of
 from kcm.apiserver.http.responses import Response
 from kcm.apiserver.request import Request

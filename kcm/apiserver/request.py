@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from urllib.parse import parse_qsl, urlencode
 
@@ -141,3 +141,11 @@ async def read_body(receive: Receive, came: Callable[[int], None]) -> bytes:
 
 class Disconnected(errors.KcmError):
     """The client has left."""
+
+
+@dataclass
+class Remarks:
+    """Warnings for the client, and annotations of the request's line in the audit log."""
+
+    warnings: list[str] = field(default_factory=list)
+    annotations: dict[str, str] = field(default_factory=dict)

@@ -24,8 +24,7 @@ from kcm.apiserver.objects import (
     verbs,
 )
 from kcm.apiserver.objects.metrics_apis import MetricsApis
-from kcm.apiserver.remarks import Remarks
-from kcm.apiserver.request import Request
+from kcm.apiserver.request import Remarks, Request
 from kcm.apiserver.request_info import RequestInfo
 from kcm.store import Store
 

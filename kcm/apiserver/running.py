@@ -16,27 +16,27 @@ import structlog
 from kcm import errors
 from kcm.api.scheme import Scheme
 from kcm.apiserver import credentials
-from kcm.apiserver.admission_config import load_admission_config
+from kcm.apiserver.admission.config import load_admission_config
 from kcm.apiserver.aggregation.options import AggregationFlags
 from kcm.apiserver.app import ApiServer, ApiServerOptions
-from kcm.apiserver.auditing.trail import open_trail
 from kcm.apiserver.auth import tokenfile
 from kcm.apiserver.auth.access import AccessRules
 from kcm.apiserver.auth.authenticators import check_authorities
 from kcm.apiserver.auth.authorizer import DEFAULT_MODES, ROLES
 from kcm.apiserver.auth.control import AuthOptions
 from kcm.apiserver.auth.service_accounts import TokenOptions
+from kcm.apiserver.auth.token_options import TokenFlags
 from kcm.apiserver.bootstrap.cluster import ClusterBootstrap
 from kcm.apiserver.bootstrap.kubernetes_service import KubernetesService, list_names
 from kcm.apiserver.bootstrap.peers import Peers, ServerKeys
 from kcm.apiserver.credentials import Certificate
 from kcm.apiserver.egress.kubelet import KubeletClient
+from kcm.apiserver.filters.auditing.trail import open_trail
 from kcm.apiserver.filters.faults import ServerFaults
 from kcm.apiserver.heavy.lanes import HEAVY_THREADS
 from kcm.apiserver.heavy.processes import HeavyProcesses
 from kcm.apiserver.http.limits import Limits
 from kcm.apiserver.serving import LINGER, Address, ApiHttpServer, bind, serve, url_of
-from kcm.apiserver.token_options import TokenFlags
 from kcm.clock import Clock, RealClock
 from kcm.coordination.failovers import failover_loops
 from kcm.http.faults import CallFailed

@@ -12,9 +12,9 @@ from typing import Any
 
 from starlette.types import Receive, Scope, Send
 
+from kcm.apiserver.admission.connections import admit_connection
 from kcm.apiserver.auth.authorizer import Authorizer
 from kcm.apiserver.cache.cacher import Cacher
-from kcm.apiserver.connections import admit_connection
 from kcm.apiserver.egress.kubelet import KubeletAddress, KubeletClient
 from kcm.apiserver.egress.logs import Logs, is_log
 from kcm.apiserver.egress.object_proxy import ObjectProxy, is_proxy

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import click
 
+from kcm.cli import backup_files as backups
 from kcm.cli.connect import open_store
-from kcm.store import backup as backups
 
 
 def _progress(word: str) -> Callable[[int], None]:

@@ -17,9 +17,9 @@ from typing import Any
 from kcm.api import codec
 from kcm.api.apps_v1 import ControllerRevision
 from kcm.api.core_v1 import PodTemplateSpec
-from kcm.api.ownership import new_controller_ref
 from kcm.apimachinery.meta_v1 import KubeObject, ObjectMeta
 from kcm.apimachinery.names import safe_encode
+from kcm.apimachinery.ownership import new_controller_ref
 from kcm.reconcile.plan import Create, Patch, Write
 
 HASH = "controller.kubernetes.io/hash"  # the label of a revision with the hash of its data

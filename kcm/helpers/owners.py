@@ -10,9 +10,9 @@ from typing import Any, Generic, TypeVar
 import structlog
 
 from kcm import errors
-from kcm.api.ownership import controller_of, new_controller_ref
 from kcm.apimachinery.labels import Selector
 from kcm.apimachinery.meta_v1 import KubeObject, LabelSelector, OwnerReference
+from kcm.apimachinery.ownership import controller_of, new_controller_ref
 from kcm.reconcile.contract import BY_CONTROLLER, ORPHANS, Change, KeyFunction, View, controller_key
 from kcm.reconcile.plan import Patch
 from kcm.store.writes.guards import Exists

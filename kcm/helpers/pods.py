@@ -20,8 +20,8 @@ from kcm.api.core_v1 import (
     Service,
     ServicePort,
 )
-from kcm.api.ownership import new_controller_ref
 from kcm.apimachinery.meta_v1 import KubeObject, ObjectMeta, format_time
+from kcm.apimachinery.ownership import new_controller_ref
 from kcm.reconcile.contract import Change, View
 
 _TERMINAL = frozenset({"Succeeded", "Failed"})

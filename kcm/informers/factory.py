@@ -17,7 +17,7 @@ from typing import Any, TypeVar, cast, overload
 
 import structlog
 
-from kcm.api.partial import PartialObjectMetadata
+from kcm.api.custom.partial import PartialObjectMetadata
 from kcm.api.scheme import Resource
 from kcm.apimachinery.meta_v1 import KubeObject
 from kcm.clock import Clock, RealClock

@@ -29,7 +29,7 @@ from kcm.informers.options import InformerOptions
 from kcm.informers.reflector import AnyReflector
 from kcm.informers.source import Changes, ListerWatcher, WatchEntry
 from kcm.loops import Loop, Turn
-from kcm.store.pace import ReadPace
+from kcm.loops.pace import ReadPace
 
 log = structlog.get_logger(__name__)
 

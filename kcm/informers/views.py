@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Generic, TypeVar
 
 from kcm.api import codec
-from kcm.api.partial import PartialObjectMetadata, decode_partial, derive_model
+from kcm.api.custom.partial import PartialObjectMetadata, decode_partial, derive_model
 from kcm.api.scheme import Resource
 from kcm.apimachinery.meta_v1 import KubeObject
 from kcm.informers.sharing import Sharing

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 
 from kcm.api.core_v1 import Node, Pod, PodStatus
-from kcm.api.pod_qos import qos_class
+from kcm.api.pods.qos import qos_class
 from kcm.helpers.nodeaffinity import NodeRule
 from kcm.helpers.podresources import find_shortage, requests_of
 from kcm.helpers.tolerations import is_tolerated

@@ -336,7 +336,7 @@ BY_UID = "uid"  # the object's own uid
 # `kcm.api.resource_v1.pod_claims`
 BY_CLAIM = "claim"
 # the PersistentVolume of a VolumeAttachment or a claim by its name, and the volume of a CSI driver
-# by the name that `kcm.api.attachments` makes
+# by the name that `kcm.api.volumes.attachments` makes
 BY_VOLUME = "volume"
 # the class of a PersistentVolumeClaim without a volume, "" for none
 BY_WANTED_CLASS = "wantedclass"

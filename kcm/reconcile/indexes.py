@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 
-from kcm.api.attachments import unique_volume_name
 from kcm.api.core_v1 import PersistentVolume, PersistentVolumeClaim, Pod
-from kcm.api.ownership import controller_of
 from kcm.api.resource_v1.pod_claims import list_claim_entries
 from kcm.api.storage_v1 import VolumeAttachment, claim_key_of, claim_keys, class_of_claim
+from kcm.api.volumes.attachments import unique_volume_name
 from kcm.apimachinery.meta_v1 import KubeObject
+from kcm.apimachinery.ownership import controller_of
 from kcm.reconcile.contract import (
     BY_CLAIM,
     BY_CONTROLLER,

@@ -20,7 +20,7 @@ from kcm.api.core_v1 import (
     NodeSystemInfo,
     Taint,
 )
-from kcm.api.simulated_nodes import SIMULATOR_LABEL
+from kcm.api.simulated import SIMULATOR_LABEL
 from kcm.apimachinery.meta_v1 import ObjectMeta
 from kcm.helpers.node_reports import condition, pressure_conditions, resources_of
 from kcm.kubelet.node.machine import KUBELET_VERSION

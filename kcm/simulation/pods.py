@@ -17,7 +17,7 @@ import structlog
 
 from kcm import errors
 from kcm.api.core_v1 import Pod
-from kcm.api.ownership import controller_of
+from kcm.apimachinery.ownership import controller_of
 from kcm.kubelet import resizing
 from kcm.kubelet.admission import NodeUsage, check_predicates
 from kcm.kubelet.status.phase import TERMINAL

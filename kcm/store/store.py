@@ -34,8 +34,7 @@ from kcm.store.merge import merge_patch
 from kcm.store.options import DeleteOptions, Subresource
 from kcm.store.pipeline import WritePipeline
 from kcm.store.reader import StoreReader
-from kcm.store.trim import drop
-from kcm.store.watch import Changes, WatchReader
+from kcm.store.watch import Changes, WatchReader, drop
 from kcm.store.writes.collections import (
     CollectionDeletion,
     ReadConverted,

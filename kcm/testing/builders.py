@@ -53,8 +53,8 @@ from kcm.api.core_v1 import (
     ServiceSpec,
     Taint,
 )
-from kcm.api.ownership import new_controller_ref
 from kcm.apimachinery.meta_v1 import KubeObject, LabelSelector, ObjectMeta, OwnerReference
+from kcm.apimachinery.ownership import new_controller_ref
 from kcm.apimachinery.quantity import Quantity
 from kcm.kinds.defaults import apply
 from kcm.store.strategies.kinds import strategy_of

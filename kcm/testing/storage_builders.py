@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from kcm.api.attachments import attachment_name
 from kcm.api.core_v1 import (
     ObjectReference,
     PersistentVolume,
@@ -30,6 +29,7 @@ from kcm.api.storage_v1 import (
     VolumeAttachmentStatus,
     VolumeError,
 )
+from kcm.api.volumes.attachments import attachment_name
 from kcm.apimachinery.quantity import Quantity
 from kcm.kinds.defaults import apply
 from kcm.testing.builders import START, object_meta

@@ -44,7 +44,7 @@ MODULES = sorted(list_modules())
 
 
 def module_of(line: str) -> str:
-    return line.partition(":")[0]
+    return line.partition(":")[0].removeprefix(".")
 
 
 def short(module: str) -> str:
@@ -59,7 +59,7 @@ def test_the_lines_of_the_registry_are_sorted_and_unique() -> None:
 @pytest.mark.parametrize("line", registry.CONTROLLERS)
 def test_a_line_of_the_registry_names_a_controller(line: str) -> None:
     module, _, name = line.partition(":")
-    imported = importlib.import_module(f"kcm.controllers.{module}")
+    imported = importlib.import_module(module, "kcm.controllers")
     assert issubclass(getattr(imported, name), Controller)
 
 

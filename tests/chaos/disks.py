@@ -13,7 +13,7 @@ from kcm.api import codec
 from kcm.api.core_v1 import PersistentVolume, PersistentVolumeClaim, Pod
 from kcm.api.core_v1.volume_sources import PersistentVolumeClaimVolumeSource
 from kcm.api.core_v1.volumes import Volume
-from kcm.api.simulated_volumes import STORAGE_CLASS
+from kcm.api.simulated import STORAGE_CLASS
 from kcm.api.storage_v1 import VolumeAttachment
 from kcm.apimachinery.meta_v1 import KubeObject
 from kcm.store import DeleteOptions

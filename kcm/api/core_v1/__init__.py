@@ -1,6 +1,6 @@
 """core/v1, one module per kind or family of structs."""
 
-from kcm.api.core_v1.configs import ConfigMap, Secret
+from kcm.api.core_v1.configs import ConfigMap, Secret, ServiceAccount
 from kcm.api.core_v1.container_statuses import (
     ContainerState,
     ContainerStateRunning,
@@ -45,6 +45,9 @@ from kcm.api.core_v1.pods import (
     PodStatus,
     PodTemplate,
     PodTemplateSpec,
+    ReplicationController,
+    ReplicationControllerSpec,
+    ReplicationControllerStatus,
     Toleration,
 )
 from kcm.api.core_v1.quotas import (
@@ -55,12 +58,6 @@ from kcm.api.core_v1.quotas import (
     ResourceQuotaStatus,
     ScopedResourceSelectorRequirement,
 )
-from kcm.api.core_v1.replication_controllers import (
-    ReplicationController,
-    ReplicationControllerSpec,
-    ReplicationControllerStatus,
-)
-from kcm.api.core_v1.service_accounts import ServiceAccount
 from kcm.api.core_v1.services import (
     ClientIPConfig,
     EndpointAddress,

@@ -1,4 +1,4 @@
-"""core/v1: Node.
+"""core/v1: Node, and ComponentStatus, which is computed for each request and never stored.
 
 Source: staging/src/k8s.io/api/core/v1/types.go, Kubernetes 1.33.
 """
@@ -172,3 +172,20 @@ class Node(KubeObject):
     kind: str = "Node"
     spec: NodeSpec = Field(default_factory=NodeSpec)
     status: NodeStatus = Field(default_factory=NodeStatus)
+
+
+class ComponentCondition(Model):
+    """Whether a component works, and what is wrong with it."""
+
+    type: str = ""
+    status: str = ""
+    message: str | None = None
+    error: str | None = None
+
+
+class ComponentStatus(KubeObject):
+    """The state of a part of the control plane. Deprecated since Kubernetes 1.19."""
+
+    api_version: str = "v1"
+    kind: str = "ComponentStatus"
+    conditions: Annotated[list[ComponentCondition], MergeKey("type")] = Field(default_factory=list)

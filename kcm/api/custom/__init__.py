@@ -1,1 +1,3 @@
-"""Custom kinds: parsed definitions, and the base class of the models of custom objects."""
+"""Custom kinds: parsed definitions, the base class of the models of custom objects, and
+objects of which only the metadata is there.
+"""

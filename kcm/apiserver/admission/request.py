@@ -9,7 +9,7 @@ from typing import Any
 
 from kcm.apiserver.auth.authorizer import NOBODY, Caller
 from kcm.apiserver.http_errors import RequestTimeout
-from kcm.apiserver.remarks import Remarks
+from kcm.apiserver.request import Remarks
 from kcm.clock import Clock, RealClock
 from kcm.store.admission.plugin import Write, WriteRequest
 

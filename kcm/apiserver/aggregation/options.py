@@ -19,7 +19,7 @@ from kcm.apiserver import credentials
 from kcm.apiserver.aggregation.aggregation import AggregationOptions
 from kcm.apiserver.aggregation.authentication_trust import TrustedAuthorities
 from kcm.apiserver.auth.authenticators import check_authorities
-from kcm.apiserver.flags import EXISTING_FILE
+from kcm.apiserver.auth.flags import EXISTING_FILE
 from kcm.http.trust import check_certificate
 
 _FLAGS = (

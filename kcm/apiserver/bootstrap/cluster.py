@@ -14,7 +14,6 @@ from collections.abc import Mapping
 import structlog
 
 from kcm import errors
-from kcm.api.local_volumes import DEFAULT_CLASS, DRIVER, PROVISIONER
 from kcm.api.networking_v1 import ServiceCIDR, ServiceCIDRSpec
 from kcm.api.scheme import Resource
 from kcm.api.storage_v1 import (
@@ -24,12 +23,14 @@ from kcm.api.storage_v1 import (
     CSIDriverSpec,
     StorageClass,
 )
+from kcm.api.volumes.local import DEFAULT_CLASS, DRIVER, PROVISIONER
 from kcm.apimachinery.meta_v1 import KubeObject, ObjectMeta
 from kcm.apiserver.auth import bootstrap
 from kcm.apiserver.bootstrap import priority_levels
 from kcm.clock import Clock
+from kcm.helpers import node_token
 from kcm.loops import Loop, Turn
-from kcm.store import Store, node_token
+from kcm.store import Store
 from kcm.store.admission import namespaces
 from kcm.store.admission.cluster_ips import DEFAULT_NAME
 from kcm.store.admission.ensuring import ensure_objects

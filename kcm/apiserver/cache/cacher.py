@@ -28,9 +28,9 @@ from kcm.apiserver.http_errors import TooLargeResourceVersion
 from kcm.clock import Clock
 from kcm.informers.follower import Follower
 from kcm.loops import Loop, Turn
+from kcm.loops.pace import ReadPace
 from kcm.redisio import greenlets
 from kcm.store import Store, WatchEntry, damage
-from kcm.store.pace import ReadPace
 from kcm.store.past import read_past
 from kcm.store.reader import PAGE
 

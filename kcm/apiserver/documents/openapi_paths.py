@@ -13,7 +13,6 @@ from typing import Any
 from kcm.api.core_v1.pods import Binding
 from kcm.api.custom.kinds import CustomResource
 from kcm.api.scheme import Resource
-from kcm.apiserver.bodies import patches
 from kcm.apiserver.documents.discovery import list_verbs
 from kcm.apiserver.documents.openapi_machinery import (
     DELETE_OPTIONS,
@@ -33,6 +32,7 @@ from kcm.apiserver.documents.openapi_parameters import (
     write_parameters,
 )
 from kcm.apiserver.documents.openapi_schemas import Dialect, Schema, gvk, list_name, name_of
+from kcm.apiserver.http.bodies import patches
 from kcm.apiserver.objects.subresources import DescribedSubresource, describe_subresources
 from kcm.apiserver.objects.verbs import RETURN_DELETED
 

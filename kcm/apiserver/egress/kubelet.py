@@ -14,12 +14,13 @@ from ipaddress import IPv6Address, ip_address
 
 from kcm import errors
 from kcm.api.core_v1 import Node
+from kcm.helpers import node_token
 from kcm.http import transport
 from kcm.http.connections import Server
 from kcm.http.faults import CallFailed
 from kcm.http.reachable import require_global
 from kcm.http.transport import Answer, Call, Fields, Response, Upgraded, bearer, split_target
-from kcm.store import Store, node_token
+from kcm.store import Store
 
 DEFAULT_PORT = 10250
 # As kubeadm sets --kubelet-preferred-address-types: names of nodes may be unknown to DNS.

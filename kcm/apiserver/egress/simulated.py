@@ -17,7 +17,7 @@ from starlette.types import Scope
 
 from kcm import errors
 from kcm.api.core_v1 import Container, ContainerStatus, Node, Pod
-from kcm.api.simulated_nodes import SIMULATOR_LABEL
+from kcm.api.simulated import SIMULATOR_LABEL
 from kcm.apimachinery.meta_v1 import format_time
 from kcm.helpers.pods import list_containers
 from kcm.kubelet.cri import StreamOptions

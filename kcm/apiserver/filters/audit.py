@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import time
 
-from kcm.apiserver.auditing.trail import AuditTrail
 from kcm.apiserver.exchange import Exchange, Handler
+from kcm.apiserver.filters.auditing.trail import AuditTrail
 from kcm.apiserver.http.responses import Response
 from kcm.apiserver.metrics import ServerMetrics
 

@@ -17,9 +17,9 @@ from starlette.types import Message, Receive, Scope
 from kcm import errors
 from kcm.apimachinery.durations import parse_seconds
 from kcm.apiserver.auth.attributes import Attributes
-from kcm.apiserver.bodies.reading import to_json
 from kcm.apiserver.exchange import Exchange, Handler
 from kcm.apiserver.filters.fault_rules import FaultRules, OpenWatch, RequestFacts, WatchRegister
+from kcm.apiserver.http.bodies.reading import to_json
 from kcm.apiserver.http.connection import RELAY, LimitedConnection
 from kcm.apiserver.http.responses import Response
 from kcm.apiserver.http_errors import RequestTimeout

@@ -17,12 +17,12 @@ from kcm import errors
 from kcm.api.custom.kinds import CustomResource
 from kcm.apiserver.auth.attributes import User
 from kcm.apiserver.auth.authorizer import Authorizer
-from kcm.apiserver.bodies import protobuf
 from kcm.apiserver.computed_kinds import is_computed
 from kcm.apiserver.exchange import Exchange
 from kcm.apiserver.flowcontrol.turns import Turns
 from kcm.apiserver.heavy.processes import HeavyProcesses
 from kcm.apiserver.heavy.requests import HeavyWrite, find_heavy_write
+from kcm.apiserver.http.bodies import protobuf
 from kcm.apiserver.http.responses import Response
 from kcm.apiserver.http.stalls import StallMeter
 from kcm.apiserver.http.threads import Threads

@@ -11,8 +11,7 @@ from typing import Any
 from kcm import errors
 from kcm.apiserver.auth.authorizer import NOBODY, Caller
 from kcm.apiserver.http_errors import NotAcceptable
-from kcm.apiserver.remarks import Remarks
-from kcm.apiserver.request import Staleness, truth
+from kcm.apiserver.request import Remarks, Staleness, truth
 from kcm.apiserver.request_info import RequestInfo
 
 # --- Content negotiation: in which form a client wants a response.

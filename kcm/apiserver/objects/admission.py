@@ -10,8 +10,8 @@ from kcm import errors
 from kcm.api import codec
 from kcm.api.admissionregistration_v1 import CREATE
 from kcm.apiserver.admission.request import AdmissionRequest
-from kcm.apiserver.bodies import structs
-from kcm.apiserver.bodies.structs import StructT
+from kcm.apiserver.http.bodies import structs
+from kcm.apiserver.http.bodies.structs import StructT
 from kcm.apiserver.http.responses import ApiRequest
 from kcm.apiserver.http_errors import InternalError
 from kcm.store import DeleteOptions, Store

@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 
 from kcm import errors
-from kcm.api.core_v1.component_statuses import ComponentCondition, ComponentStatus
+from kcm.api.core_v1.nodes import ComponentCondition, ComponentStatus
 from kcm.apimachinery.meta_v1 import ObjectMeta
 from kcm.apiserver.cache.entries import Entry
 from kcm.apiserver.computed_kinds import COMPONENT_DEPRECATION, COMPONENT_STATUS

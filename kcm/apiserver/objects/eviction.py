@@ -18,7 +18,7 @@ from kcm.api.policy_v1 import PodDisruptionBudget
 from kcm.api.scheme import Resource
 from kcm.apimachinery.labels import Selector
 from kcm.apimachinery.meta_v1 import Condition, KubeObject
-from kcm.apiserver.bodies import reading, structs
+from kcm.apiserver.http.bodies import reading, structs
 from kcm.apiserver.http.responses import ApiRequest, Response, json_response
 from kcm.apiserver.http_errors import DisruptionRefused
 from kcm.apiserver.objects import admission, status, verbs

@@ -16,7 +16,7 @@ from kcm.apimachinery.meta_v1 import KubeObject
 from kcm.apiserver.auth.attributes import Attributes, User, as_authenticated
 from kcm.apiserver.auth.authorizer import Caller, merge_rules
 from kcm.apiserver.auth.token_review import TokenReviewer
-from kcm.apiserver.bodies import reading
+from kcm.apiserver.http.bodies import reading
 from kcm.apiserver.http.responses import ApiRequest, Response, json_response
 from kcm.apiserver.http_errors import MethodNotAllowed, PathNotFound
 from kcm.apiserver.objects import admission

@@ -14,7 +14,7 @@ from kcm import errors
 from kcm.api import scaling
 from kcm.api.scheme import Resource
 from kcm.apimachinery.meta_v1 import KubeObject, parse_time
-from kcm.apiserver.bodies import patches, reading, structs
+from kcm.apiserver.http.bodies import patches, reading, structs
 from kcm.apiserver.http.responses import ApiRequest, Response, json_response
 from kcm.apiserver.objects import serverside, tables, verbs
 from kcm.apiserver.scales import scale_of, scale_paths

@@ -20,7 +20,7 @@ from kcm.api import codec
 from kcm.api.scheme import Resource
 from kcm.apimachinery import nesting
 from kcm.apimachinery.meta_v1 import KubeObject, format_time
-from kcm.apiserver.bodies import reading, typed
+from kcm.apiserver.http.bodies import reading, typed
 from kcm.apiserver.http_errors import ApplyConflict, WronglyTyped
 from kcm.store.managed_fields.fieldsets import (
     Path,

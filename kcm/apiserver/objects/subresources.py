@@ -14,7 +14,7 @@ from kcm.api.certificates_v1 import CertificateSigningRequest
 from kcm.api.core_v1 import Namespace, Pod
 from kcm.api.scheme import Resource
 from kcm.apimachinery.meta_v1 import ObjectMeta
-from kcm.apiserver.bodies import client_warnings, patches, reading, structs
+from kcm.apiserver.http.bodies import client_warnings, patches, reading, structs
 from kcm.apiserver.http.responses import ApiRequest, Response, json_response
 from kcm.apiserver.http_errors import MethodNotAllowed, PathNotFound
 from kcm.apiserver.objects import admission, signing_requests, status, verbs

@@ -13,7 +13,7 @@ from kcm import errors
 from kcm.api.core_v1 import Node, Pod, Secret, ServiceAccount
 from kcm.apimachinery.meta_v1 import KubeObject
 from kcm.apiserver.auth.service_accounts import TokenOptions
-from kcm.apiserver.bodies import reading, structs
+from kcm.apiserver.http.bodies import reading, structs
 from kcm.apiserver.http.responses import ApiRequest, Response, json_response
 from kcm.apiserver.http_errors import MethodNotAllowed, PathNotFound
 from kcm.apiserver.objects import admission

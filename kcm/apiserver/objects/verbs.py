@@ -16,9 +16,9 @@ from kcm.api.scheme import Resource
 from kcm.apimachinery.meta_v1 import KubeObject
 from kcm.apiserver.admission.request import AdmissionRequest
 from kcm.apiserver.auth.attributes import Attributes
-from kcm.apiserver.bodies import client_warnings, fieldvalidation, patches, reading
 from kcm.apiserver.cache.cacher import Cacher
 from kcm.apiserver.cache.entries import Entry
+from kcm.apiserver.http.bodies import client_warnings, fieldvalidation, patches, reading
 from kcm.apiserver.http.responses import ApiRequest, Response, json_response
 from kcm.apiserver.http_errors import MethodNotAllowed
 from kcm.apiserver.objects import (

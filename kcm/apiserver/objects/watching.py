@@ -30,8 +30,8 @@ from kcm.apiserver.objects.selection import Freshness, ObjectSelection, check_op
 from kcm.apiserver.request import truth
 from kcm.apiserver.request_info import RequestInfo
 from kcm.clock import RealClock
+from kcm.loops.pace import ReadPace
 from kcm.redisio.pipelining import LONG_REPLY
-from kcm.store.pace import ReadPace
 
 BOOKMARK_EVERY = 60.0  # seconds, as upstream's defaultBookmarkFrequency
 LAST_BOOKMARK = 2.0  # seconds before the timeout, as upstream's nextBookmarkTime

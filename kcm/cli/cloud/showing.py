@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 import click
 
 from kcm.api.core_v1 import Node
-from kcm.api.simulated_nodes import SIMULATOR_LABEL
+from kcm.api.simulated import SIMULATOR_LABEL
 from kcm.apimachinery.labels import Selector
 from kcm.cli.connect import open_redis, open_store
 from kcm.cli.objects.table import TextTable

@@ -8,7 +8,7 @@ from datetime import datetime
 
 from kcm.api.coordination_v1 import Lease
 from kcm.api.core_v1 import Node, Pod
-from kcm.api.simulated_nodes import SIMULATOR_LABEL
+from kcm.api.simulated import SIMULATOR_LABEL
 from kcm.apimachinery.durations import parse_seconds
 from kcm.apimachinery.labels import Selector
 from kcm.coordination.presence import members

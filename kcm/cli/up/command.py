@@ -11,7 +11,7 @@ from pathlib import Path
 
 import click
 
-from kcm.apiserver import flags
+from kcm.apiserver.auth import flags
 from kcm.cli.main import use_state_dir
 from kcm.cli.up import demo as demonstration
 from kcm.cli.up import ready

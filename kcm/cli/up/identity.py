@@ -11,8 +11,8 @@ from dataclasses import replace
 from pathlib import Path
 
 from kcm.apiserver import credentials
+from kcm.apiserver.auth.token_options import KEY_FILE
 from kcm.apiserver.bootstrap.kubernetes_service import list_names
-from kcm.apiserver.token_options import KEY_FILE
 from kcm.cli.up.plan import UpOptions
 from kcm.options.flags import env_name
 from kcm.settings import Settings

@@ -21,10 +21,10 @@ from pydantic import Field
 from kcm import errors
 from kcm.api.batch_v1 import SCHEDULED_AT, CronJob, CronJobStatus, Job, end_condition
 from kcm.api.core_v1 import ObjectReference
-from kcm.api.ownership import new_controller_ref
 from kcm.apimachinery import cron
 from kcm.apimachinery.labels import Selector
 from kcm.apimachinery.meta_v1 import KubeObject, ObjectMeta, shift_time
+from kcm.apimachinery.ownership import new_controller_ref
 from kcm.controllers.cronjob.times import NeverError, find_missed, next_in
 from kcm.helpers.owners import list_controlled
 from kcm.sdk import (

@@ -14,7 +14,7 @@ from pydantic import Field
 
 from kcm.api.apps_v1 import ControllerRevision, DaemonSet, DaemonSetStatus
 from kcm.api.core_v1 import Node, Pod
-from kcm.api.ownership import controller_of
+from kcm.apimachinery.ownership import controller_of
 from kcm.controllers.daemonset.backoff import FailedPodsBackoff
 from kcm.controllers.daemonset.daemons import Daemons
 from kcm.controllers.daemonset.placement import NEITHER, Placement, new_pod

@@ -20,8 +20,8 @@ from pydantic import Field
 
 from kcm.api.apps_v1 import Deployment, DeploymentStatus, ReplicaSet, ReplicaSetSpec
 from kcm.api.core_v1 import Pod
-from kcm.api.ownership import controller_of, new_controller_ref
 from kcm.apimachinery.meta_v1 import KubeObject, LabelSelector, ObjectMeta
+from kcm.apimachinery.ownership import controller_of, new_controller_ref
 from kcm.controllers.deployment import rolling, scaling, status
 from kcm.controllers.deployment.bounds import is_rolling, wanted_replicas
 from kcm.controllers.deployment.revisions import (

@@ -15,11 +15,11 @@ from dataclasses import dataclass
 from kcm import errors
 from kcm.api.apps_v1 import ReplicaSet
 from kcm.api.core_v1 import Pod
-from kcm.api.ownership import controller_of
 from kcm.api.policy_v1 import PodDisruptionBudget
 from kcm.api.scaling import scale_of
 from kcm.api.scheme import Resource
 from kcm.apimachinery.meta_v1 import KubeObject, OwnerReference
+from kcm.apimachinery.ownership import controller_of
 from kcm.sdk import View
 
 

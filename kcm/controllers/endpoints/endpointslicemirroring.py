@@ -23,9 +23,9 @@ from pydantic import Field
 
 from kcm.api.core_v1 import EndpointAddress, Endpoints, EndpointSubset, Service
 from kcm.api.discovery_v1 import Endpoint, EndpointConditions, EndpointPort, EndpointSlice
-from kcm.api.ownership import new_controller_ref
 from kcm.apimachinery.meta_v1 import ObjectMeta
 from kcm.apimachinery.names import subdomain_faults
+from kcm.apimachinery.ownership import new_controller_ref
 from kcm.helpers.pods import LEADER_RECORD, MANAGED_BY, SERVICE_NAME, TRIGGER_TIME
 from kcm.sdk import Change, Controller, Create, Delete, Options, Patch, Plan, View, Watch
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
 from kcm.api.core_v1 import Container, Pod
-from kcm.api.pod_resources import list_pod_level, requests_of
+from kcm.api.pods.resources import list_pod_level, requests_of
 from kcm.helpers.pods import condition_of, is_ready, is_sidecar
 
 CPU = "cpu"

@@ -20,8 +20,8 @@ from pydantic import Field
 
 from kcm.api.batch_v1 import JOB_CONTROLLER, Job, end_condition
 from kcm.api.core_v1 import Pod
-from kcm.api.ownership import controller_of
 from kcm.apimachinery.meta_v1 import KubeObject, OwnerReference
+from kcm.apimachinery.ownership import controller_of
 from kcm.controllers.job.counts import METRICS
 from kcm.controllers.job.pods import is_tracked, track, untrack
 from kcm.controllers.job.state import observe_job

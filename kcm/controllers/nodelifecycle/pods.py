@@ -9,7 +9,7 @@ from __future__ import annotations
 from datetime import datetime
 
 from kcm.api.core_v1 import Pod
-from kcm.api.ownership import controller_of
+from kcm.apimachinery.ownership import controller_of
 from kcm.helpers.pods import condition_of, is_ready
 
 NODE_LOST = "NodeLost"  # the status.reason of pods that direct eviction deletes

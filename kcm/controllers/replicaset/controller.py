@@ -14,8 +14,8 @@ from pydantic import Field
 
 from kcm.api.apps_v1 import ReplicaSet
 from kcm.api.core_v1 import Pod, ReplicationController
-from kcm.api.ownership import controller_of
 from kcm.apimachinery.labels import Selector
+from kcm.apimachinery.ownership import controller_of
 from kcm.controllers.replicaset.deletion_order import AGE_RATIO, age_ratios, first_to_delete
 from kcm.controllers.replicaset.owner import ReplicaOwner, template_of
 from kcm.controllers.replicaset.status import (

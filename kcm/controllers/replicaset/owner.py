@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from kcm.api.apps_v1 import ReplicaSet, ReplicaSetCondition
 from kcm.api.core_v1 import PodTemplateSpec, ReplicationController
-from kcm.api.core_v1.replication_controllers import ReplicationControllerCondition
+from kcm.api.core_v1.pods import ReplicationControllerCondition
 
 ReplicaOwner = ReplicaSet | ReplicationController
 

@@ -12,7 +12,7 @@ from typing import NamedTuple, cast
 
 from kcm.api.apps_v1 import ReplicaSetCondition, ReplicaSetStatus
 from kcm.api.core_v1 import Pod
-from kcm.api.core_v1.replication_controllers import (
+from kcm.api.core_v1.pods import (
     ReplicationControllerCondition,
     ReplicationControllerStatus,
 )

@@ -6,9 +6,9 @@ from collections.abc import Iterable, Iterator
 from functools import partial
 
 from kcm.api.core_v1 import Pod
-from kcm.api.ownership import controller_of
 from kcm.api.resource_v1 import ResourceClaim, ResourceClaimConsumerReference
 from kcm.api.resource_v1.claims import FINALIZER
+from kcm.apimachinery.ownership import controller_of
 from kcm.helpers.pods import is_terminal
 from kcm.sdk import Absent, Delete, Guard, Patch, Plan, View
 

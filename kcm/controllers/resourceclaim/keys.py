@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from kcm.api.core_v1 import Pod
-from kcm.api.ownership import is_controlled_by
 from kcm.api.resource_v1 import ResourceClaim, ResourceClaimTemplate
 from kcm.api.resource_v1.pod_claims import (
     claim_entry,
@@ -13,6 +12,7 @@ from kcm.api.resource_v1.pod_claims import (
     list_claim_names,
     template_entry,
 )
+from kcm.apimachinery.ownership import is_controlled_by
 from kcm.controllers.resourceclaim.claims import is_done
 from kcm.controllers.resourceclaim.pods import needs_reservation
 from kcm.helpers.pods import is_active

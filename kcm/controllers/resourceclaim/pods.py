@@ -8,7 +8,6 @@ from functools import partial
 from kcm import errors
 from kcm.api.core_v1 import Pod
 from kcm.api.core_v1.pods import PodResourceClaim, PodResourceClaimStatus
-from kcm.api.ownership import is_controlled_by, new_controller_ref
 from kcm.api.resource_v1 import (
     ResourceClaim,
     ResourceClaimConsumerReference,
@@ -16,6 +15,7 @@ from kcm.api.resource_v1 import (
 )
 from kcm.api.resource_v1.pod_claims import POD_CLAIM, find_claim_name
 from kcm.apimachinery.meta_v1 import ObjectMeta
+from kcm.apimachinery.ownership import is_controlled_by, new_controller_ref
 from kcm.helpers.pods import is_active
 from kcm.sdk import (
     BY_CONTROLLER,

@@ -11,8 +11,8 @@ from datetime import UTC, datetime
 from functools import lru_cache
 
 from kcm.api.core_v1 import Node, Pod, Taint
-from kcm.api.ownership import controller_of
 from kcm.api.storage_v1 import claim_keys
+from kcm.apimachinery.ownership import controller_of
 from kcm.controllers.scheduler.podterms import NO_TERMS, PodTerms, terms_of
 from kcm.controllers.scheduler.resources import (
     CPU,

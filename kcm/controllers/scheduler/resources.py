@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from typing import NamedTuple
 
 from kcm.api.core_v1 import Container, Pod, PodSpec
-from kcm.api.pod_resources import list_pod_level
+from kcm.api.pods.resources import list_pod_level
 from kcm.apimachinery.quantity import ResourceList
 from kcm.helpers.pods import is_sidecar
 

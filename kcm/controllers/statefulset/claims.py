@@ -9,8 +9,8 @@ from collections.abc import Callable, Iterator
 
 from kcm.api.apps_v1 import StatefulSet
 from kcm.api.core_v1 import PersistentVolumeClaim, Pod
-from kcm.api.ownership import new_controller_ref
 from kcm.apimachinery.meta_v1 import KubeObject, ObjectMeta, OwnerReference
+from kcm.apimachinery.ownership import new_controller_ref
 from kcm.controllers.statefulset.identity import claim_name, in_range, ordinal_of
 from kcm.sdk import Patch
 

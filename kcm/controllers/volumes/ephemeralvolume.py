@@ -16,9 +16,9 @@ from pydantic import Field
 from kcm import errors
 from kcm.api.core_v1 import PersistentVolumeClaim, Pod
 from kcm.api.core_v1.volumes import Volume
-from kcm.api.ownership import is_controlled_by, new_controller_ref
 from kcm.api.storage_v1 import claim_name
 from kcm.apimachinery.meta_v1 import ObjectMeta
+from kcm.apimachinery.ownership import is_controlled_by, new_controller_ref
 from kcm.sdk import (
     BY_CLAIM,
     Change,

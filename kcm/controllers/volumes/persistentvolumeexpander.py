@@ -15,8 +15,8 @@ from typing import Any
 
 from kcm import errors
 from kcm.api.core_v1 import PersistentVolume, PersistentVolumeClaim
-from kcm.api.local_volumes import handle_of
 from kcm.api.storage_v1 import claim_key_of
+from kcm.api.volumes.local import handle_of
 from kcm.apimachinery.quantity import Quantity
 from kcm.helpers.volumes.binding import capacity_of, requested
 from kcm.sdk import Change, Controller, Event, Outcome, Plan, Update, UpdateStatus, View, Watch

@@ -11,9 +11,9 @@ from collections.abc import Iterable
 from typing import Any
 
 from kcm.api.core_v1 import PersistentVolumeClaim, Pod
-from kcm.api.finalizers import CLAIM_PROTECTION
-from kcm.api.ownership import is_controlled_by
 from kcm.api.storage_v1 import claim_keys, claim_name
+from kcm.api.volumes.finalizers import CLAIM_PROTECTION
+from kcm.apimachinery.ownership import is_controlled_by
 from kcm.helpers.pods import is_terminal
 from kcm.helpers.volumes.protection import is_deletion_candidate, needs_finalizer, protect
 from kcm.sdk import BY_CLAIM, Change, Controller, Plan, View, Watch

@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from kcm.api.core_v1 import PersistentVolume
-from kcm.api.finalizers import VOLUME_PROTECTION
+from kcm.api.volumes.finalizers import VOLUME_PROTECTION
 from kcm.helpers.volumes.protection import is_deletion_candidate, needs_finalizer, protect
 from kcm.sdk import Change, Controller, Plan, View, Watch
 

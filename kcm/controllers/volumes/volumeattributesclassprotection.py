@@ -11,8 +11,8 @@ from collections.abc import Iterable
 from typing import Any
 
 from kcm.api.core_v1 import PersistentVolume, PersistentVolumeClaim
-from kcm.api.finalizers import ATTRIBUTES_CLASS_PROTECTION
 from kcm.api.storage_v1 import VolumeAttributesClass
+from kcm.api.volumes.finalizers import ATTRIBUTES_CLASS_PROTECTION
 from kcm.apimachinery.meta_v1 import KubeObject
 from kcm.helpers.volumes.protection import is_deletion_candidate, needs_finalizer, protect
 from kcm.sdk import Change, Controller, Plan, View, Watch

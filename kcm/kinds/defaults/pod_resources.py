@@ -7,7 +7,7 @@ Source: defaultHugePagePodLimits and defaultPodRequests in pkg/apis/core/v1/defa
 from __future__ import annotations
 
 from kcm.api.core_v1 import PodSpec
-from kcm.api.pod_resources import HUGE_PAGES, is_for_pods, sum_containers
+from kcm.api.pods.resources import HUGE_PAGES, is_for_pods, sum_containers
 from kcm.kinds.defaults.defaulting import change_fields
 
 

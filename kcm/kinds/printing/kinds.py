@@ -13,13 +13,13 @@ from kcm.api import core_v1, rbac_v1
 from kcm.api.apiextensions_v1 import CustomResourceDefinition
 from kcm.api.apps_v1 import ControllerRevision, DaemonSet, Deployment, StatefulSet
 from kcm.api.core_v1 import Endpoints, PodTemplate, ResourceQuota, Service
-from kcm.api.core_v1.component_statuses import ComponentStatus
+from kcm.api.core_v1.nodes import ComponentStatus
 from kcm.api.discovery_v1 import EndpointSlice
-from kcm.api.ownership import controller_of
 from kcm.api.policy_v1 import PodDisruptionBudget
 from kcm.api.rbac_v1 import ClusterRoleBinding, RoleBinding
 from kcm.api.scheduling_v1 import PriorityClass
 from kcm.apimachinery.meta_v1 import KubeObject, format_time
+from kcm.apimachinery.ownership import controller_of
 from kcm.apimachinery.quantity import Quantity
 from kcm.kinds.printing import (
     admission_policies,

@@ -10,8 +10,8 @@ from datetime import datetime
 
 from kcm.api.core_v1 import Container, Pod, ScopedResourceSelectorRequirement
 from kcm.api.core_v1.affinity import PodAffinityTerm
-from kcm.api.pod_qos import BEST_EFFORT, compute_qos_class
-from kcm.api.pod_resources import HUGE_PAGES, has_pod_level, is_native, limits_of, requests_of
+from kcm.api.pods.qos import BEST_EFFORT, compute_qos_class
+from kcm.api.pods.resources import HUGE_PAGES, has_pod_level, is_native, limits_of, requests_of
 from kcm.apimachinery.labels import Requirement
 from kcm.apimachinery.meta_v1 import shift_time
 from kcm.apimachinery.quantity import ResourceList

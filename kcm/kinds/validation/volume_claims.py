@@ -13,7 +13,7 @@ from kcm.api.core_v1 import (
     PersistentVolumeClaimStatus,
 )
 from kcm.api.core_v1.references import TypedLocalObjectReference, TypedObjectReference
-from kcm.api.pod_resources import is_native
+from kcm.api.pods.resources import is_native
 from kcm.apimachinery import names
 from kcm.apimachinery.field_errors import (
     NOT_NEGATIVE,

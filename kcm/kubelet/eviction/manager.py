@@ -18,7 +18,7 @@ import structlog
 
 from kcm import errors
 from kcm.api.core_v1 import NodeCondition, NodeStatus, Pod, Taint
-from kcm.api.pod_qos import BEST_EFFORT, qos_class
+from kcm.api.pods.qos import BEST_EFFORT, qos_class
 from kcm.clock import Clock
 from kcm.helpers.node_reports import pressure_conditions
 from kcm.helpers.tolerations import is_tolerated

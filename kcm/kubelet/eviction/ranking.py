@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from kcm.api.core_v1 import Pod
-from kcm.api.pod_resources import requests_of
+from kcm.api.pods.resources import requests_of
 from kcm.apimachinery.quantity import Quantity
 from kcm.kubelet.eviction.thresholds import (
     DISK,

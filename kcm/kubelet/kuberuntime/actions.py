@@ -12,7 +12,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 
 from kcm.api.core_v1 import Container, Pod
-from kcm.api.restarts import restarts_after
+from kcm.api.pods.restarts import restarts_after
 from kcm.helpers.pods import is_sidecar
 from kcm.kubelet import resizing
 from kcm.kubelet.cri import Resources, RuntimeContainerState, SandboxState

@@ -10,10 +10,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from kcm.api import pod_resources
 from kcm.api.core_v1 import Container, EphemeralContainer, Pod, PodSpec
 from kcm.api.core_v1.security import Capabilities
-from kcm.api.pod_qos import BEST_EFFORT, GUARANTEED, qos_class
+from kcm.api.pods import resources as pod_resources
+from kcm.api.pods.qos import BEST_EFFORT, GUARANTEED, qos_class
 from kcm.apimachinery.quantity import Quantity
 from kcm.kubelet.cri import (
     ContainerConfig,

@@ -19,7 +19,7 @@ from pathlib import Path
 
 from kcm import errors
 from kcm.api.core_v1 import Container, Pod
-from kcm.api.pod_qos import GUARANTEED, qos_class
+from kcm.api.pods.qos import GUARANTEED, qos_class
 from kcm.kubelet import cri
 from kcm.kubelet.containers.dns import PodDNS
 from kcm.kubelet.containers.hosts import build_hosts

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from kcm.api.core_v1 import Container, Pod
-from kcm.api.restarts import restarts_all_after
+from kcm.api.pods.restarts import restarts_all_after
 from kcm.kubelet.cri import RuntimeContainerState
 from kcm.kubelet.kuberuntime.view import ContainerView, PodView
 

@@ -23,6 +23,7 @@ from kcm.apimachinery.quantity import Quantity
 from kcm.clock import Clock
 from kcm.helpers import node_reports
 from kcm.helpers.node_reports import condition
+from kcm.helpers.node_token import PROOF_ANNOTATION, TLS_ANNOTATION
 from kcm.kubelet.images.store import ImageStore
 from kcm.kubelet.node import objects
 from kcm.kubelet.node.current_node import CurrentNode, ReportRequests
@@ -30,7 +31,6 @@ from kcm.kubelet.node.machine import MachineInfo
 from kcm.kubelet.options import KubeletOptions
 from kcm.kubelet.recorder import KubeletEventRecorder
 from kcm.store import WriteItem
-from kcm.store.node_token import PROOF_ANNOTATION, TLS_ANNOTATION
 from kcm.store.objects import ObjectStore
 from kcm.store.options import Subresource
 

@@ -22,9 +22,9 @@ from kcm.api.core_v1.nodes import ContainerImage
 from kcm.apimachinery.meta_v1 import ObjectMeta
 from kcm.apimachinery.quantity import Quantity
 from kcm.helpers.node_reports import resources_of
+from kcm.helpers.node_token import PROOF_ANNOTATION, TLS_ANNOTATION
 from kcm.kubelet.images.store import Image
 from kcm.kubelet.node.machine import MachineInfo, go_architecture
-from kcm.store.node_token import PROOF_ANNOTATION, TLS_ANNOTATION
 
 _REACH_ANNOTATIONS = frozenset({TLS_ANNOTATION, PROOF_ANNOTATION})
 _MOST_IMAGES, _MOST_NAMES_OF_IMAGE = 50, 5

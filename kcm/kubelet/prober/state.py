@@ -15,7 +15,7 @@ from typing import Protocol
 from kcm import KUBERNETES_VERSION, errors
 from kcm.api.core_v1 import Container, Pod, PodStatus, Probe
 from kcm.api.core_v1.container_statuses import ContainerStatus
-from kcm.api.restarts import may_restart_all, restarts_after
+from kcm.api.pods.restarts import may_restart_all, restarts_after
 from kcm.kubelet.status.phase import TERMINAL
 from kcm.kubelet.types import strip_runtime_name
 

@@ -13,8 +13,8 @@ import structlog
 
 from kcm import errors
 from kcm.clock import Clock
+from kcm.helpers import node_token
 from kcm.kubelet.options import KubeletOptions
-from kcm.store import node_token
 from kcm.store.objects import ObjectStore
 
 log = structlog.get_logger("kcm.kubelet")

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from kcm.api.core_v1 import Pod, PodCondition, PodStatus
 from kcm.api.core_v1.pods import HostIP, PodIP
-from kcm.api.pod_qos import qos_class
+from kcm.api.pods.qos import qos_class
 from kcm.kubelet.kuberuntime.view import PodView
 from kcm.kubelet.status.conditions import OWNED, build_conditions
 from kcm.kubelet.status.containers import (

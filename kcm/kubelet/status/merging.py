@@ -17,7 +17,7 @@ from kcm.api.core_v1 import (
     PodSpec,
     PodStatus,
 )
-from kcm.api.restarts import may_restart_all, restarts_after
+from kcm.api.pods.restarts import may_restart_all, restarts_after
 from kcm.helpers.pods import is_sidecar, list_containers
 from kcm.kubelet.status.conditions import (
     CONTAINERS_READY,

@@ -9,7 +9,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 
 from kcm.api.core_v1 import Container, ContainerStateTerminated, ContainerStatus, PodSpec
-from kcm.api.restarts import restarts_after
+from kcm.api.pods.restarts import restarts_after
 from kcm.helpers.pods import is_sidecar
 
 PENDING, RUNNING, SUCCEEDED, FAILED = "Pending", "Running", "Succeeded", "Failed"

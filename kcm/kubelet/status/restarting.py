@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from kcm.api.core_v1 import Container, ContainerStatus, Pod, PodCondition, PodStatus
-from kcm.api.restarts import may_restart_all, restarts_all_after
+from kcm.api.pods.restarts import may_restart_all, restarts_all_after
 from kcm.kubelet import cri
 from kcm.kubelet.kuberuntime.view import PodView
 from kcm.kubelet.status.conditions import ALL_RESTARTING

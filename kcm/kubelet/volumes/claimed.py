@@ -10,8 +10,8 @@ from collections.abc import Mapping
 
 from kcm.api.core_v1 import PersistentVolume, PersistentVolumeClaim, Pod
 from kcm.api.core_v1.volumes import Volume
-from kcm.api.ownership import is_controlled_by
 from kcm.api.storage_v1 import claim_name
+from kcm.apimachinery.ownership import is_controlled_by
 from kcm.errors import ContainerConfigError
 from kcm.helpers.volumes.binding import reaches
 from kcm.kubelet.environment.variables import Lookups

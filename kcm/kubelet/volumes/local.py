@@ -20,8 +20,8 @@ import structlog
 
 from kcm import errors
 from kcm.api.core_v1 import PersistentVolume
-from kcm.api.finalizers import VOLUME_PROTECTION
-from kcm.api.local_volumes import DATA_FINALIZER, handle_of
+from kcm.api.volumes.finalizers import VOLUME_PROTECTION
+from kcm.api.volumes.local import DATA_FINALIZER, handle_of
 from kcm.apimachinery.meta_v1 import KubeObject
 from kcm.clock import Clock
 from kcm.helpers.volumes.protection import with_finalizer, without_finalizer

@@ -19,7 +19,7 @@ from pathlib import Path
 from kcm.api.core_v1 import Pod
 from kcm.api.core_v1.containers import Container, VolumeMount
 from kcm.api.core_v1.volumes import Volume
-from kcm.api.local_volumes import DRIVER
+from kcm.api.volumes.local import DRIVER
 from kcm.errors import ContainerConfigError
 from kcm.kubelet.cri import Mount
 from kcm.kubelet.environment.expansion import expand_strictly

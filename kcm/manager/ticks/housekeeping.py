@@ -22,7 +22,7 @@ from kcm.manager.ticks.names import loop_name
 from kcm.reconcile.contract import Controller
 from kcm.redisio import Fence
 from kcm.store import DeleteOptions, damage
-from kcm.store.trim import trim
+from kcm.store.watch import trim
 
 if TYPE_CHECKING:
     from kcm.manager.context.context import ControllerContext

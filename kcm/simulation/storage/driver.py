@@ -20,7 +20,7 @@ import structlog
 from kcm import errors
 from kcm.api.core_v1 import PersistentVolume
 from kcm.api.scheme import Resource
-from kcm.api.simulated_volumes import (
+from kcm.api.simulated import (
     ATTACHER_FINALIZER,
     DRIVER,
     NODE_ID,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from kcm.api.core_v1 import Node, PersistentVolume, PersistentVolumeClaim
-from kcm.api.simulated_volumes import DRIVER, PROVISIONER_FINALIZER, STORAGE_CLASS
+from kcm.api.simulated import DRIVER, PROVISIONER_FINALIZER, STORAGE_CLASS
 from kcm.api.storage_v1 import (
     WAIT_FOR_FIRST_CONSUMER,
     CSIDriver,

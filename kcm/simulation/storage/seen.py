@@ -11,11 +11,11 @@ from dataclasses import dataclass, field
 import structlog
 
 from kcm import errors
-from kcm.api.attachments import unique_volume_name
 from kcm.api.core_v1 import PersistentVolume, PersistentVolumeClaim
 from kcm.api.scheme import Resource
-from kcm.api.simulated_volumes import DRIVER
+from kcm.api.simulated import DRIVER
 from kcm.api.storage_v1 import CSIDriver, VolumeAttachment, claim_key_of
+from kcm.api.volumes.attachments import unique_volume_name
 from kcm.apimachinery.meta_v1 import KubeObject
 from kcm.helpers.volumes.binding import (
     BETA_STORAGE_PROVISIONER,

@@ -15,7 +15,7 @@ from typing import TypeVar
 from kcm import errors
 from kcm.api.admissionregistration_v1 import CREATE, UPDATE
 from kcm.api.core_v1 import Container, LimitRange, LimitRangeItem, PersistentVolumeClaim, Pod
-from kcm.api.pod_resources import limits_of, requests_of
+from kcm.api.pods.resources import limits_of, requests_of
 from kcm.apimachinery.meta_v1 import KubeObject
 from kcm.apimachinery.quantity import Quantity, ResourceList
 from kcm.clock import Clock

@@ -11,8 +11,8 @@ from collections.abc import Sequence
 
 from kcm.api.admissionregistration_v1 import CREATE, UPDATE
 from kcm.api.core_v1 import PersistentVolume, PersistentVolumeClaim
-from kcm.api.finalizers import CLAIM_PROTECTION, VOLUME_PROTECTION
 from kcm.api.storage_v1 import StorageClass, class_of_claim, default_of, has_class
+from kcm.api.volumes.finalizers import CLAIM_PROTECTION, VOLUME_PROTECTION
 from kcm.apimachinery.quantity import Quantity
 from kcm.clock import Clock
 from kcm.store.admission.memory import WriteWatch

@@ -14,7 +14,7 @@ from collections import defaultdict
 
 import structlog
 
-from kcm.api.partial import new_metadata_resource
+from kcm.api.custom.partial import new_metadata_resource
 from kcm.api.scheme import BUILT_IN, Resource, Scheme
 from kcm.store.remote.discovery import Served, ServedKind, discover
 from kcm.store.remote.rest import RestClient

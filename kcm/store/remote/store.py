@@ -26,7 +26,7 @@ from typing import Any
 
 from kcm import errors
 from kcm.api import codec
-from kcm.api.partial import PartialObjectMetadata, decode_partial
+from kcm.api.custom.partial import PartialObjectMetadata, decode_partial
 from kcm.api.scheme import Resource, Scheme
 from kcm.apimachinery import names
 from kcm.apimachinery.meta_v1 import Kind, KubeObject

@@ -18,7 +18,6 @@ from typing import Any
 from kcm.api import autoscaling_v1
 from kcm.api.apiextensions_v1 import CustomResourceDefinition
 from kcm.api.apiregistration_v1 import APIService, local_condition, with_condition
-from kcm.api.app_armor import with_profiles
 from kcm.api.apps_v1 import DaemonSet, Deployment
 from kcm.api.certificates_v1 import CertificateSigningRequest
 from kcm.api.core_v1 import (
@@ -35,7 +34,8 @@ from kcm.api.core_v1 import (
 )
 from kcm.api.core_v1.persistent_volumes import PersistentVolumeStatus
 from kcm.api.custom.kinds import CustomObject, CustomResource
-from kcm.api.pod_qos import qos_class
+from kcm.api.pods.app_armor import with_profiles
+from kcm.api.pods.qos import qos_class
 from kcm.api.scheme import Resource
 from kcm.apiextensions import conditions
 from kcm.apimachinery.meta_v1 import KubeObject

@@ -21,9 +21,9 @@ import yaml
 from kcm import errors, logs
 from kcm.api.scheme import Scheme
 from kcm.apiserver import credentials
+from kcm.apiserver.auth.token_options import KEY_FILE
 from kcm.apiserver.bootstrap.kubernetes_service import list_names
 from kcm.apiserver.running import Host
-from kcm.apiserver.token_options import KEY_FILE
 from kcm.clock import RealClock
 from kcm.informers.factory import SharedInformerFactory
 from kcm.loops import StepHost

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Mapping
 
 from kcm import errors
 from kcm.api.core_v1 import ContainerStatus, Node, Pod
-from kcm.api.simulated_nodes import SIMULATOR_LABEL
+from kcm.api.simulated import SIMULATOR_LABEL
 from kcm.clock import Clock
 from kcm.simulation.scripting.incidents import OOM_KILLED, format_exit
 from kcm.simulation.scripting.script_lines import add_line

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from kcm.store import node_token
+from kcm.helpers import node_token
 from tests.integration.apiserver.serving import Live
 
 

@@ -12,7 +12,7 @@ import httpx
 from kcm.api.core_v1 import ConfigMap
 from kcm.redisio import RedisIO
 from kcm.store import Store
-from kcm.store.trim import Retention, trim
+from kcm.store.watch import Retention, trim
 from kcm.testing.builders import config_map
 from kcm.testing.waiting import until
 from tests.integration.apiserver.reflecting import Objects, Reflector

@@ -19,10 +19,10 @@ from kcm.apiserver.app import ApiServer, ApiServerOptions
 from kcm.apiserver.auth.access import AccessRules
 from kcm.apiserver.auth.attributes import User
 from kcm.apiserver.auth.control import AuthOptions
+from kcm.apiserver.auth.token_options import TokenFlags
 from kcm.apiserver.bootstrap.cluster import ClusterBootstrap
 from kcm.apiserver.http.limits import Limits
 from kcm.apiserver.serving import Address, ApiHttpServer, bind, serve, url_of
-from kcm.apiserver.token_options import TokenFlags
 from kcm.loops import ThreadHost
 from kcm.redisio.pipelining import PipelinedIO
 from kcm.settings import Settings

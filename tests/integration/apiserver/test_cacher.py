@@ -20,7 +20,7 @@ from kcm.apiserver.http_errors import TooLargeResourceVersion
 from kcm.redisio import RedisIO
 from kcm.store import Changes, Store, WatchEntry, damage
 from kcm.store.admission import namespaces
-from kcm.store.trim import Retention, trim
+from kcm.store.watch import Retention, trim
 from kcm.testing.clock import FakeClock
 from tests import new_objects as strip_store_fields
 from tests.integration.apiserver.definitions import crontabs

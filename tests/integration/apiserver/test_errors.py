@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from kcm.apimachinery.yaml_documents import load_yaml_documents
-from kcm.apiserver.bodies import protobuf
-from kcm.apiserver.bodies import protobuf_values as values
+from kcm.apiserver.http.bodies import protobuf
+from kcm.apiserver.http.bodies import protobuf_values as values
 from kcm.testing.waiting import until
 from tests.integration.apiserver.manifests import pod, replica_set
 from tests.integration.apiserver.serving import Live

@@ -10,7 +10,7 @@ from urllib.parse import parse_qs, urlsplit
 
 import pytest
 
-from kcm.api.simulated_nodes import SIMULATOR_LABEL
+from kcm.api.simulated import SIMULATOR_LABEL
 from tests.integration.apiserver.kubectl import Kubectl
 from tests.integration.apiserver.kubelets import create_node
 from tests.integration.apiserver.manifests import pod

@@ -15,11 +15,11 @@ import yaml
 
 from kcm import errors
 from kcm.apiserver import credentials
+from kcm.apiserver.auth.token_options import TokenFlags
 from kcm.apiserver.bootstrap.kubernetes_service import list_names
 from kcm.apiserver.bootstrap.peers import Peers, ServerKeys
 from kcm.apiserver.running import Host, run
 from kcm.apiserver.serving import Address
-from kcm.apiserver.token_options import TokenFlags
 from kcm.redisio import RedisIO
 from kcm.settings import Settings
 from kcm.testing.control_plane.options import serve_anywhere

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from kcm.api.simulated_nodes import SIMULATOR_LABEL
+from kcm.api.simulated import SIMULATOR_LABEL
 from kcm.simulation.programs.outputs import Output, write_outputs
 from tests.integration.apiserver.kubectl import Kubectl
 from tests.integration.apiserver.serving import Live

@@ -12,7 +12,7 @@ import pytest
 import websocket
 from prometheus_client.parser import text_string_to_metric_families
 
-from kcm.api.simulated_nodes import SIMULATOR_LABEL
+from kcm.api.simulated import SIMULATOR_LABEL
 from kcm.testing.waiting import until
 from tests.integration.apiserver.manifests import pod
 from tests.integration.apiserver.serving import Live

@@ -18,7 +18,7 @@ from kcm.redisio import RedisIO
 from kcm.redisio.checks import check_server
 from kcm.settings import Settings
 from kcm.store import Store
-from kcm.store.trim import Retention, trim
+from kcm.store.watch import Retention, trim
 from kcm.testing import builders
 from tests.conftest import server_binary
 from workers.flowersettings import run_no_scripts

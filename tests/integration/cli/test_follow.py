@@ -15,7 +15,7 @@ from kcm.cli.objects.follow import ShownChanges
 from kcm.cli.objects.targets import CommandSelection, NamedObjects
 from kcm.redisio import RedisIO
 from kcm.store import Store
-from kcm.store.trim import Retention, trim
+from kcm.store.watch import Retention, trim
 from kcm.testing import builders
 from tests.new_objects import make_namespaces
 

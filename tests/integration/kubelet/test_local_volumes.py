@@ -11,8 +11,8 @@ import pytest
 from kcm import errors
 from kcm.api.core_v1 import PersistentVolume
 from kcm.api.core_v1.persistent_volumes import CSIPersistentVolumeSource
-from kcm.api.finalizers import VOLUME_PROTECTION
-from kcm.api.local_volumes import DATA_FINALIZER, DRIVER
+from kcm.api.volumes.finalizers import VOLUME_PROTECTION
+from kcm.api.volumes.local import DATA_FINALIZER, DRIVER
 from kcm.helpers.volumes.protection import without_finalizer
 from kcm.kubelet.volumes.local import VOLUMES, LocalVolumes
 from kcm.redisio import RedisIO

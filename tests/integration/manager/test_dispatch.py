@@ -16,7 +16,7 @@ from kcm.manager.recovery import recover
 from kcm.reconcile.contract import Change
 from kcm.redisio import RedisIO
 from kcm.store import Store
-from kcm.store.trim import Retention, trim
+from kcm.store.watch import Retention, trim
 from kcm.testing.waiting import until
 from tests.new_objects import pod, replica_set
 

@@ -8,16 +8,16 @@ from __future__ import annotations
 import pytest
 
 from kcm.api import codec
-from kcm.api.attachments import unique_volume_name
 from kcm.api.core_v1 import Node, PersistentVolume, PersistentVolumeClaim
 from kcm.api.scheme import BUILT_IN
-from kcm.api.simulated_volumes import ATTACHER_FINALIZER, DRIVER, STORAGE_CLASS
+from kcm.api.simulated import ATTACHER_FINALIZER, DRIVER, STORAGE_CLASS
 from kcm.api.storage_v1 import (
     CSINode,
     VolumeAttachment,
     VolumeAttachmentSource,
     VolumeAttachmentSpec,
 )
+from kcm.api.volumes.attachments import unique_volume_name
 from kcm.apimachinery.meta_v1 import KubeObject, ObjectMeta
 from kcm.controllers.volumes.attachdetach import AttachDetachController
 from kcm.controllers.volumes.persistentvolumebinder import PersistentVolumeBinderController

@@ -13,6 +13,7 @@ from click.testing import CliRunner
 
 from kcm import errors
 from kcm.api.scheme import BUILT_IN
+from kcm.cli.backup_files import backup, restore
 from kcm.cli.main import main
 from kcm.clock import RealClock
 from kcm.kubelet.config.api import ApiSource
@@ -20,7 +21,6 @@ from kcm.kubelet.types import PodUpdate
 from kcm.loops import ThreadHost
 from kcm.redisio import RedisIO
 from kcm.store import Store, damage
-from kcm.store.backup import backup, restore
 from kcm.store.reader import StoreReader
 from kcm.testing.waiting import until
 from tests.integration.store.damages import DAMAGES, Damage

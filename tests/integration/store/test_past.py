@@ -11,7 +11,7 @@ from kcm.api.core_v1 import ConfigMap, Pod
 from kcm.redisio import RedisIO
 from kcm.store import Store, past
 from kcm.store.past import Past, read_past
-from kcm.store.trim import Retention, trim
+from kcm.store.watch import Retention, trim
 from kcm.testing.builders import config_map
 from tests.new_objects import strip_store_fields
 

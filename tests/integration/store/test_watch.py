@@ -13,7 +13,7 @@ from kcm.api.scheme import BUILT_IN
 from kcm.redisio import RedisIO
 from kcm.settings import Settings
 from kcm.store import DeleteOptions, Store
-from kcm.store.trim import Retention, trim
+from kcm.store.watch import Retention, trim
 from kcm.testing.clock import FakeClock
 from tests.new_objects import node, pod
 

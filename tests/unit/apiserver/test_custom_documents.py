@@ -8,9 +8,9 @@ import pytest
 
 from kcm.api import codec
 from kcm.api.core_v1 import Pod
-from kcm.apiserver.bodies import client_warnings, patches
 from kcm.apiserver.cache.entries import CacheEvent, Entry
 from kcm.apiserver.documents import discovery, openapi, priorities
+from kcm.apiserver.http.bodies import client_warnings, patches
 from kcm.apiserver.http_errors import UnsupportedMediaType
 from tests.unit.apiextensions.samples import SCHEME, WHOLE, definition, serve, struct
 

@@ -13,7 +13,7 @@ from kcm import errors
 from kcm.api import codec
 from kcm.api.core_v1 import ConfigMap, Pod
 from kcm.apiextensions.schemas import structural
-from kcm.apiserver.bodies import client_warnings, fieldvalidation, patches, reading
+from kcm.apiserver.http.bodies import client_warnings, fieldvalidation, patches, reading
 from kcm.apiserver.http_errors import WronglyTyped
 from kcm.apiserver.objects import serverside
 from kcm.kinds.validation import validate_create, validate_update

@@ -15,7 +15,7 @@ from kcm.api.core_v1 import (
     PersistentVolumeClaim,
     Pod,
 )
-from kcm.api.ownership import controller_of
+from kcm.apimachinery.ownership import controller_of
 from kcm.controllers.statefulset import StatefulSetController, StatefulSetOptions
 from kcm.reconcile.plan import Plan
 from kcm.testing.world import World

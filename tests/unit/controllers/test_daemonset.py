@@ -14,8 +14,8 @@ from kcm.api.apps_v1 import (
     DaemonSetUpdateStrategy,
 )
 from kcm.api.core_v1 import Pod
-from kcm.api.ownership import controller_of
 from kcm.apimachinery.meta_v1 import LabelSelector
+from kcm.apimachinery.ownership import controller_of
 from kcm.controllers.daemonset import DaemonSetController
 from kcm.controllers.daemonset.placement import (
     node_of,

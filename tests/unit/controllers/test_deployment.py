@@ -14,8 +14,8 @@ from kcm.api.apps_v1 import (
     ReplicaSetCondition,
 )
 from kcm.api.core_v1 import Pod, PodCondition
-from kcm.api.ownership import controller_of
 from kcm.apimachinery.meta_v1 import LabelSelector
+from kcm.apimachinery.ownership import controller_of
 from kcm.controllers.deployment import DeploymentController
 from kcm.controllers.deployment.bounds import max_surge, max_unavailable
 from kcm.controllers.deployment.controller import deployment_of_last_pod

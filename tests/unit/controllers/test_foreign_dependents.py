@@ -7,8 +7,8 @@ from __future__ import annotations
 import pytest
 
 from kcm.api.core_v1 import Pod
-from kcm.api.ownership import new_controller_ref
 from kcm.apimachinery.meta_v1 import KubeObject
+from kcm.apimachinery.ownership import new_controller_ref
 from kcm.controllers.cronjob import CronJobController
 from kcm.controllers.daemonset import DaemonSetController
 from kcm.controllers.deployment import DeploymentController

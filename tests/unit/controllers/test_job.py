@@ -8,7 +8,7 @@ import pytest
 
 from kcm.api.batch_v1 import CONTROLLER_UID, JOB_NAME, TRACKING_FINALIZER, Job
 from kcm.api.core_v1 import Container, ContainerStatus, Pod
-from kcm.api.ownership import controller_of
+from kcm.apimachinery.ownership import controller_of
 from kcm.controllers.job import JobController
 from kcm.controllers.job.controller import job_keys, pod_keys
 from kcm.controllers.job.removal import choose_pods_to_remove

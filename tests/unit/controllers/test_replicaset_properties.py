@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from kcm.api.apps_v1 import ReplicaSet
 from kcm.api.core_v1 import Pod
-from kcm.api.ownership import is_controlled_by
+from kcm.apimachinery.ownership import is_controlled_by
 from kcm.controllers.replicaset import ReplicaSetController
 from kcm.controllers.replicaset import controller as module
 from kcm.helpers.pods import is_active

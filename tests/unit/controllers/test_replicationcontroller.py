@@ -8,7 +8,7 @@ from typing import Any
 
 from kcm import errors
 from kcm.api.core_v1 import Pod, ReplicationController, ReplicationControllerSpec
-from kcm.api.ownership import controller_of
+from kcm.apimachinery.ownership import controller_of
 from kcm.controllers.replicationcontroller import (
     ReplicationControllerController,
     ReplicationControllerOptions,

@@ -11,7 +11,7 @@ from kcm.api.apps_v1 import (
 from kcm.api.core_v1 import (
     Pod,
 )
-from kcm.api.ownership import controller_of
+from kcm.apimachinery.ownership import controller_of
 from kcm.controllers.statefulset import StatefulSetController
 from kcm.controllers.statefulset.identity import POD_INDEX, POD_NAME, revision_of
 from kcm.reconcile.plan import Create, Failure, Outcome

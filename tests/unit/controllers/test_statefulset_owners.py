@@ -8,8 +8,8 @@ import pytest
 
 from kcm.api.apps_v1 import StatefulSet
 from kcm.api.core_v1 import PersistentVolumeClaim, Pod
-from kcm.api.ownership import new_controller_ref
 from kcm.apimachinery.meta_v1 import KubeObject, OwnerReference
+from kcm.apimachinery.ownership import new_controller_ref
 from kcm.controllers.statefulset.claims import claims_of, plan_retention
 from kcm.controllers.statefulset.identity import has_identity
 from kcm.reconcile.plan import Delete, Outcome

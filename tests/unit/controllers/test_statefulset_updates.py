@@ -16,7 +16,7 @@ from kcm.api.core_v1 import (
     ContainerStatus,
     Pod,
 )
-from kcm.api.ownership import controller_of
+from kcm.apimachinery.ownership import controller_of
 from tests.set_builders import kubelet
 from tests.unit.controllers.statefulset_world import (
     ON_DELETE,

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from kcm.api.core_v1 import Pod
-from kcm.api.ownership import controller_of
 from kcm.apimachinery.labels import Selector
 from kcm.apimachinery.meta_v1 import KubeObject
+from kcm.apimachinery.ownership import controller_of
 from kcm.helpers.owners import adopt, claim, release, without_owners
 from kcm.store.writes.guards import Exists
 from kcm.testing.builders import START, owner_reference, pod, replica_set

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from kcm.api.core_v1 import Node, NodeStatus
-from kcm.api.pod_qos import qos_class
+from kcm.api.pods.qos import qos_class
 from kcm.apimachinery.quantity import Quantity
 from kcm.helpers.podresources import find_shortage, requests_of
 from tests.unit.simulation.life import pod

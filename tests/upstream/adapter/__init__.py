@@ -31,7 +31,7 @@ from kcm.apiserver.auth.node.authorizer import NodeAuthorizer
 from kcm.apiserver.auth.node.graph import ATTACHMENT, Graph
 from kcm.apiserver.auth.node.restriction import NodeRestriction, NodeWrite, WantedToken
 from kcm.apiserver.auth.rbac import RBAC
-from kcm.apiserver.bodies import strategic
+from kcm.apiserver.http.bodies import strategic
 from kcm.controllers.certificates.csrapproving import CSRApprovingController
 from kcm.controllers.volumes.persistentvolumebinder import PersistentVolumeBinderController
 from kcm.kinds import defaults, validation

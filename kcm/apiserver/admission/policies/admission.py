@@ -41,7 +41,7 @@ from kcm.apiserver.admission.policies.run import PolicyRun
 from kcm.apiserver.auth.authorizer import Caller
 from kcm.apiserver.cache.caches import Caches
 from kcm.apiserver.http_errors import PolicyDenied
-from kcm.apiserver.remarks import Remarks
+from kcm.apiserver.request import Remarks
 
 _Bound = PreparedBinding[ValidatingAdmissionPolicyBinding]
 _LONGEST_ANNOTATION = 10 * 1024  # characters

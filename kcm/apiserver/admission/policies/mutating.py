@@ -39,9 +39,9 @@ from kcm.apiserver.admission.policies.metrics import MutationMetrics
 from kcm.apiserver.admission.policies.run import PolicyRun
 from kcm.apiserver.admission.request import AdmissionRequest
 from kcm.apiserver.admission.webhooks import patching
-from kcm.apiserver.bodies import json_patch, patches, typed
-from kcm.apiserver.bodies.patches import ObjectPatch
 from kcm.apiserver.cache.caches import Caches
+from kcm.apiserver.http.bodies import json_patch, patches, typed
+from kcm.apiserver.http.bodies.patches import ObjectPatch
 from kcm.apiserver.http_errors import PolicyDenied
 from kcm.store.admission.plugin import Reinvocation
 from kcm.store.managed_fields.fieldsets import merge_values

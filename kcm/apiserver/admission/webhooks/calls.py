@@ -33,7 +33,7 @@ from kcm.apiserver.admission.webhooks.review import (
 )
 from kcm.apiserver.egress.posting import BackendClient
 from kcm.apiserver.http_errors import StatusError
-from kcm.apiserver.remarks import Remarks
+from kcm.apiserver.request import Remarks
 from kcm.http.faults import CallFailed
 from kcm.redisio import greenlets
 

@@ -19,8 +19,8 @@ from kcm.apiextensions import conversion
 from kcm.apimachinery.meta_v1 import KubeObject
 from kcm.apiserver.admission.attributes import SCALE, WriteAttributes
 from kcm.apiserver.admission.webhooks.errors import CallingWebhookFailed
-from kcm.apiserver.bodies import client_warnings, fieldvalidation, patches, structs
-from kcm.apiserver.bodies.patches import ObjectPatch
+from kcm.apiserver.http.bodies import client_warnings, fieldvalidation, patches, structs
+from kcm.apiserver.http.bodies.patches import ObjectPatch
 from kcm.apiserver.http_errors import InternalError
 from kcm.apiserver.scales import scale_of
 from kcm.kinds import defaults

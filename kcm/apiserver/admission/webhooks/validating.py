@@ -20,7 +20,7 @@ from kcm.apiserver.admission.webhooks.metrics import VALIDATING, WebhookMetrics
 from kcm.apiserver.cache.caches import Caches
 from kcm.apiserver.egress.posting import BackendClient
 from kcm.apiserver.egress.waiting import LoopWaiter
-from kcm.apiserver.remarks import Remarks
+from kcm.apiserver.request import Remarks
 
 _FAILED_OPEN = "failed-open.validating.webhook.admission.k8s.io/"
 

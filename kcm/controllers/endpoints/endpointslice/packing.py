@@ -16,8 +16,8 @@ from dataclasses import dataclass, field
 
 from kcm.api.core_v1 import Service
 from kcm.api.discovery_v1 import Endpoint, EndpointPort, EndpointSlice
-from kcm.api.ownership import new_controller_ref
 from kcm.apimachinery.meta_v1 import ObjectMeta
+from kcm.apimachinery.ownership import new_controller_ref
 from kcm.helpers.pods import (
     HEADLESS,
     MANAGED_BY,

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from kcm.api.core_v1 import PersistentVolumeClaim
 from kcm.api.core_v1.volumes import Volume
-from kcm.api.ownership import is_controlled_by
 from kcm.api.storage_v1 import claim_name, class_of_claim, waits_for_consumer
+from kcm.apimachinery.ownership import is_controlled_by
 from kcm.controllers.scheduler.nodeinfo import PodInfo
 from kcm.controllers.scheduler.plugins.volumes import VolumeRule
 from kcm.controllers.scheduler.status import Status, unresolvable

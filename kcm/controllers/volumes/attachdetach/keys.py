@@ -12,9 +12,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 
-from kcm.api.attachments import name_for_node, unique_volume_name
 from kcm.api.core_v1 import Node, PersistentVolume, PersistentVolumeClaim, Pod
 from kcm.api.storage_v1 import CSIDriver, VolumeAttachment, claim_keys
+from kcm.api.volumes.attachments import name_for_node, unique_volume_name
 from kcm.apimachinery.meta_v1 import Kind
 from kcm.helpers.node_reports import ready_status
 from kcm.helpers.volumes.attachments import (

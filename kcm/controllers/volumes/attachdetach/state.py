@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from kcm.api.attachments import attachment_name, name_for_node, unique_volume_name
 from kcm.api.core_v1 import Node, PersistentVolume, PersistentVolumeClaim, Pod
-from kcm.api.ownership import is_controlled_by
 from kcm.api.storage_v1 import CSIDriver, VolumeAttachment, claim_key_of, claim_name
+from kcm.api.volumes.attachments import attachment_name, name_for_node, unique_volume_name
+from kcm.apimachinery.ownership import is_controlled_by
 from kcm.helpers.node_reports import ready_status
 from kcm.helpers.volumes.attachments import (
     OUT_OF_SERVICE,

@@ -13,7 +13,6 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from functools import partial
 
-from kcm.api.attachments import PLUGIN, attachment_name, name_for_node
 from kcm.api.core_v1 import Node, PersistentVolume
 from kcm.api.core_v1.nodes import AttachedVolume
 from kcm.api.storage_v1 import (
@@ -22,6 +21,7 @@ from kcm.api.storage_v1 import (
     VolumeAttachmentSource,
     VolumeAttachmentSpec,
 )
+from kcm.api.volumes.attachments import PLUGIN, attachment_name, name_for_node
 from kcm.apimachinery.meta_v1 import ObjectMeta, format_time, parse_time
 from kcm.controllers.volumes.attachdetach import messages
 from kcm.controllers.volumes.attachdetach.counts import FORCED, OUT_OF_SERVICE, TIMEOUT, ForceReason

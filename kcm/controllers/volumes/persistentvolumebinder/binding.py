@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from kcm.api.core_v1 import PersistentVolume, PersistentVolumeClaim
 from kcm.api.core_v1.volume_claims import PersistentVolumeClaimStatus
-from kcm.api.local_volumes import PROVISIONER
+from kcm.api.volumes.local import PROVISIONER
 from kcm.helpers.volumes.binding import (
     BETA_STORAGE_PROVISIONER,
     BIND_COMPLETED,

@@ -8,8 +8,8 @@ from __future__ import annotations
 from kcm.api.core_v1 import Node, PersistentVolume, PersistentVolumeClaim
 from kcm.api.core_v1.affinity import NodeSelector, NodeSelectorRequirement, NodeSelectorTerm
 from kcm.api.core_v1.persistent_volumes import VolumeNodeAffinity
-from kcm.api.local_volumes import DRIVER, PROVISIONER
 from kcm.api.storage_v1 import StorageClass, class_of_claim
+from kcm.api.volumes.local import DRIVER, PROVISIONER
 from kcm.apimachinery.meta_v1 import ObjectMeta
 from kcm.controllers.volumes.persistentvolumebinder.binding import bind
 from kcm.helpers.volumes.binding import (

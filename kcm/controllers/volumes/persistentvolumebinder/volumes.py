@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from kcm.api.core_v1 import PersistentVolume, PersistentVolumeClaim
-from kcm.api.local_volumes import PROVISIONER
 from kcm.api.storage_v1 import claim_key_of
+from kcm.api.volumes.local import PROVISIONER
 from kcm.controllers.volumes.persistentvolumebinder.binding import set_volume_phase, unbind
 from kcm.helpers.volumes.binding import MIGRATED_TO, PROVISIONED_BY, same_mode
 from kcm.sdk import Delete, DeleteOptions, Plan, View

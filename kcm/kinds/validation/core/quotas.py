@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from kcm.api.core_v1 import ResourceQuota, ResourceQuotaSpec, ScopedResourceSelectorRequirement
-from kcm.api.pod_resources import is_native
+from kcm.api.pods.resources import is_native
 from kcm.apimachinery import names
 from kcm.apimachinery.field_errors import (
     IMMUTABLE,

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
 
-from kcm.api.pod_resources import is_native
+from kcm.api.pods.resources import is_native
 from kcm.api.resource_v1 import DeviceClass, ResourceClaim, ResourceClaimSpec, ResourceClaimTemplate
 from kcm.api.resource_v1.claims import DeviceClassConfiguration
 from kcm.api.resource_v1.requests import (

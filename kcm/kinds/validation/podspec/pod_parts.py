@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from kcm.api.core_v1 import Container, Pod, PodSpec, ResourceRequirements
-from kcm.api.pod_qos import compute_qos_class, qos_class
+from kcm.api.pods.qos import compute_qos_class, qos_class
 from kcm.apimachinery.field_errors import ROOT, Faults, forbidden, invalid
 from kcm.apimachinery.quantity import ResourceList
 from kcm.kinds.validation import meta

@@ -7,7 +7,7 @@ pkg/apis/core/validation/validation.go, Kubernetes 1.36.
 from __future__ import annotations
 
 from kcm.api.core_v1 import PodSpec, ResourceRequirements
-from kcm.api.pod_resources import HUGE_PAGES, is_for_pods, sum_containers
+from kcm.api.pods.resources import HUGE_PAGES, is_for_pods, sum_containers
 from kcm.apimachinery.field_errors import Faults, forbidden, invalid, not_supported
 from kcm.apimachinery.quantity import ResourceList
 from kcm.kinds.validation.podspec.resources import requirements, resource_name

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 
 from kcm.api.core_v1 import ContainerStatus, Pod, PodSpec, PodStatus
 from kcm.api.core_v1.container_statuses import LinuxContainerUser
-from kcm.api.restarts import may_restart_all, restarts_after
+from kcm.api.pods.restarts import may_restart_all, restarts_after
 from kcm.apimachinery import metadata_checks, names
 from kcm.apimachinery.field_errors import (
     Faults,

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable
 
 from kcm.api.core_v1 import ResourceRequirements
 from kcm.api.core_v1.containers import ContainerResizePolicy
-from kcm.api.pod_resources import is_native
+from kcm.api.pods.resources import is_native
 from kcm.apimachinery.field_errors import (
     NOT_NEGATIVE,
     Faults,

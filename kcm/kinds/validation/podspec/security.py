@@ -10,7 +10,6 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping
 
-from kcm.api import app_armor
 from kcm.api.core_v1 import Container, Pod, PodSpec
 from kcm.api.core_v1.security import (
     AppArmorProfile,
@@ -18,6 +17,7 @@ from kcm.api.core_v1.security import (
     SeccompProfile,
     SecurityContext,
 )
+from kcm.api.pods import app_armor
 from kcm.apimachinery.field_errors import (
     Faults,
     duplicate,

@@ -13,7 +13,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
 from kcm.api.core_v1 import LoadBalancerIngress, LoadBalancerStatus, Node, Service
-from kcm.api.simulated_nodes import SIMULATOR_LABEL
+from kcm.api.simulated import SIMULATOR_LABEL
 from kcm.clock import Clock
 from kcm.reconcile.cloudprovider.discovery import ProviderSettings
 from kcm.reconcile.cloudprovider.interface import (

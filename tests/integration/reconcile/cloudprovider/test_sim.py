@@ -9,7 +9,7 @@ import pytest
 
 from kcm import errors
 from kcm.api.core_v1 import Node, NodeAddress, Service
-from kcm.api.simulated_nodes import SIMULATOR_LABEL
+from kcm.api.simulated import SIMULATOR_LABEL
 from kcm.reconcile.cloudprovider.interface import (
     CloudError,
     CloudProvider,

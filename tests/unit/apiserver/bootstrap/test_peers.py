@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from kcm.apiserver import credentials
+from kcm.apiserver.auth.token_options import TokenFlags
 from kcm.apiserver.bootstrap.peers import ServerKeys, explain_conflict, parse_record
-from kcm.apiserver.token_options import TokenFlags
 
 OLD, NEW, OTHER = ("o" * 43, "n" * 43, "x" * 43)
 WRONG: tuple[Any, ...] = (None, {}, [1], ["a"], [[OLD]], "short", OLD + OLD, "\x1b[2J", 1.5)

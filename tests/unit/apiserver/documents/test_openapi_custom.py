@@ -10,10 +10,10 @@ import pytest
 
 from kcm.api import codec
 from kcm.api.apiextensions_v1 import CustomResourceDefinition
-from kcm.apiserver.bodies import patches
 from kcm.apiserver.documents import openapi_custom
 from kcm.apiserver.documents.openapi_paths import paths_of
 from kcm.apiserver.documents.openapi_schemas import V2, V3, Dialect, schemas_of
+from kcm.apiserver.http.bodies import patches
 from tests.unit.apiextensions.samples import SCHEME, definition, serve
 
 OBJECT: dict[str, Any] = {"type": "object"}

@@ -14,8 +14,8 @@ from kcm import errors
 from kcm.api.core_v1 import PersistentVolumeClaim, Pod
 from kcm.api.core_v1.volume_claims import PersistentVolumeClaimSpec
 from kcm.api.core_v1.volumes import EphemeralVolumeSource, PersistentVolumeClaimTemplate, Volume
-from kcm.api.ownership import is_controlled_by, new_controller_ref
 from kcm.apimachinery.meta_v1 import ObjectMeta
+from kcm.apimachinery.ownership import is_controlled_by, new_controller_ref
 from kcm.controllers.volumes.ephemeralvolume import (
     CREATED,
     FAILED,

@@ -13,8 +13,8 @@ import pytest
 from kcm.api.core_v1 import PersistentVolume, PersistentVolumeClaim, Pod
 from kcm.api.core_v1.volume_sources import PersistentVolumeClaimVolumeSource
 from kcm.api.core_v1.volumes import Volume
-from kcm.api.local_volumes import PROVISIONER, handle_of
 from kcm.api.storage_v1 import IS_DEFAULT, StorageClass
+from kcm.api.volumes.local import PROVISIONER, handle_of
 from kcm.apimachinery.meta_v1 import KubeObject
 from kcm.controllers.volumes.persistentvolumebinder import PersistentVolumeBinderController
 from kcm.controllers.volumes.persistentvolumebinder.keys import of_claim, of_class, of_volume

@@ -13,7 +13,7 @@ from kcm.api.core_v1 import PersistentVolume, PersistentVolumeClaim
 from kcm.api.core_v1.events import ObjectReference
 from kcm.api.core_v1.persistent_volumes import CSIPersistentVolumeSource
 from kcm.api.core_v1.volume_claims import PersistentVolumeClaimCondition
-from kcm.api.local_volumes import DRIVER
+from kcm.api.volumes.local import DRIVER
 from kcm.apimachinery.quantity import Quantity
 from kcm.controllers.volumes.persistentvolumeexpander import (
     PersistentVolumeExpanderController,

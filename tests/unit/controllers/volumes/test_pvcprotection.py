@@ -13,8 +13,8 @@ import pytest
 from kcm.api.core_v1 import PersistentVolumeClaim, Pod
 from kcm.api.core_v1.volume_sources import EmptyDirVolumeSource, PersistentVolumeClaimVolumeSource
 from kcm.api.core_v1.volumes import EphemeralVolumeSource, PersistentVolumeClaimTemplate, Volume
-from kcm.api.finalizers import CLAIM_PROTECTION
-from kcm.api.ownership import new_controller_ref
+from kcm.api.volumes.finalizers import CLAIM_PROTECTION
+from kcm.apimachinery.ownership import new_controller_ref
 from kcm.controllers.volumes.pvcprotection import (
     PVCProtectionController,
     claims_of_pod,

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from kcm.api.core_v1 import PersistentVolume
-from kcm.api.finalizers import VOLUME_PROTECTION
+from kcm.api.volumes.finalizers import VOLUME_PROTECTION
 from kcm.controllers.volumes.pvprotection import PVProtectionController, volumes_to_change
 from kcm.reconcile.contract import Change
 from kcm.testing.storage_builders import volume

@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 from kcm.api.core_v1.volume_claims import ModifyVolumeStatus
-from kcm.api.finalizers import ATTRIBUTES_CLASS_PROTECTION
 from kcm.api.storage_v1 import VolumeAttributesClass
+from kcm.api.volumes.finalizers import ATTRIBUTES_CLASS_PROTECTION
 from kcm.apimachinery.meta_v1 import KubeObject, ObjectMeta
 from kcm.controllers.volumes.volumeattributesclassprotection import (
     VACProtectionController,

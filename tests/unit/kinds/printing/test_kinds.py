@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from kcm.api.batch_v1 import JobCondition
-from kcm.api.ownership import new_controller_ref
 from kcm.api.rbac_v1 import GROUP
+from kcm.apimachinery.ownership import new_controller_ref
 from kcm.kinds.printing.columns import columns_of
 from kcm.testing import builders
 from tests.samples import BODIES, sample, with_spec

@@ -8,7 +8,6 @@ from typing import Any
 import pytest
 
 from kcm import errors
-from kcm.api.finalizers import CLAIM_PROTECTION, VOLUME_PROTECTION
 from kcm.api.storage_v1 import (
     CLASS_ANNOTATION,
     IS_DEFAULT,
@@ -17,6 +16,7 @@ from kcm.api.storage_v1 import (
     default_of,
     has_class,
 )
+from kcm.api.volumes.finalizers import CLAIM_PROTECTION, VOLUME_PROTECTION
 from kcm.store.admission.storage import (
     DefaultStorageClass,
     PersistentVolumeClaimResize,

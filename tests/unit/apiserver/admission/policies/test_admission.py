@@ -26,7 +26,7 @@ from kcm.apiserver.admission.policies.metrics import PolicyMetrics
 from kcm.apiserver.auth.attributes import ADMIN
 from kcm.apiserver.auth.authorizer import AlwaysAllow, Caller
 from kcm.apiserver.http_errors import PolicyDenied
-from kcm.apiserver.remarks import Remarks
+from kcm.apiserver.request import Remarks
 from tests.samples import sample
 from tests.unit.apiserver.auth.caches import FakeHub
 

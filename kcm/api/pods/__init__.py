@@ -1,0 +1,1 @@
+"""What follows from the spec of a pod, by upstream's rules."""

@@ -1,0 +1,1 @@
+"""The names that storage has in objects: of volumes, drivers and finalizers."""
