@@ -89,6 +89,9 @@ def test_strict_clients_trust_what_the_authority_signs(tmp_path: Path) -> None:
     builder = x509.CertificateSigningRequestBuilder().subject_name(x509.Name([]))
     asked = builder.add_extension(x509.SubjectAlternativeName([x509.DNSName("n1")]), critical=True)
     pem = asked.sign(key, hashes.SHA256()).public_bytes(serialization.Encoding.PEM)
+    root = x509.load_pem_x509_certificate(authority.certificate.read_bytes())
+    assert root.extensions.get_extension_for_class(x509.BasicConstraints).critical
+    assert root.extensions.get_extension_for_class(x509.KeyUsage).critical
     request = parse_request(base64.b64encode(pem).decode())
     issued = signer.sign(request, ["server auth"], timedelta(hours=1), datetime.now(UTC))
     serving = tmp_path / "serving.pem"
