@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Sequence
 from types import SimpleNamespace
 from typing import Any, cast
 
@@ -10,7 +11,9 @@ import pytest
 
 from kcm.api import codec
 from kcm.api.core_v1 import Pod
+from kcm.api.scheme import Resource
 from kcm.apiserver.cache.cacher import Cacher
+from kcm.apiserver.cache.entries import Entry
 from kcm.apiserver.cache.watch_cache import WatchCache
 from kcm.apiserver.http.responses import Form
 from kcm.apiserver.objects import watching
@@ -65,3 +68,35 @@ def test_single_changes_are_sent_at_once_and_a_stream_of_them_in_chunks(
     assert paused[:7] == [0] * 7
     assert paused[-1] == 5
     assert set(pauses) == {watching.MERGE}
+
+
+@pytest.mark.parametrize(("query", "then"), [({}, [2]), ({"labelSelector": "app!=x"}, [2, 1])])
+def test_what_a_watch_shows_and_compares_is_converted(
+    query: dict[str, str], then: list[int]
+) -> None:
+    converted: list[list[int]] = []
+
+    async def convert(entries: Sequence[Entry], resource: Resource) -> None:
+        converted.append([entry.version for entry in entries])
+
+    pod = builders.pod("p")
+    cache = WatchCache(PODS)
+    cache.refill([Entry(PODS, pod.key, codec.encode(pod), 1)], 1)
+    cacher: Any = SimpleNamespace(
+        cache=lambda resource: cache,
+        converter=SimpleNamespace(convert_entries_soon=convert),
+        wait_until_filled=lambda resource: 1,
+    )
+
+    async def main() -> None:
+        options = WatchOptions.of(RequestInfo(PODS), {"resourceVersion": "0", **query}, Form())
+        watch = HttpWatch(cast(Cacher, cacher), options, asyncio.get_running_loop())
+        watch.subscribe()
+        chunks = watch.chunks()
+        await anext(chunks)
+        cache.apply([WatchEntry(PODS, 2, "MODIFIED", pod.key, codec.encode(pod))], 2)
+        await anext(chunks)
+        watch.close()
+
+    asyncio.run(main())
+    assert converted == [[1], then]
