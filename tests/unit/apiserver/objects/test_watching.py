@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import AsyncIterator, Sequence
 from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
+from starlette.types import Message
 
 from kcm.api import codec
 from kcm.api.core_v1 import Pod
@@ -17,7 +18,7 @@ from kcm.apiserver.cache.entries import Entry
 from kcm.apiserver.cache.watch_cache import WatchCache
 from kcm.apiserver.http.responses import Form
 from kcm.apiserver.objects import watching
-from kcm.apiserver.objects.watching import HttpWatch, WatchOptions
+from kcm.apiserver.objects.watching import HttpWatch, WatchOptions, WatchResponse
 from kcm.apiserver.request_info import RequestInfo
 from kcm.store import WatchEntry
 from kcm.testing import builders
@@ -100,3 +101,31 @@ def test_what_a_watch_shows_and_compares_is_converted(
 
     asyncio.run(main())
     assert converted == [[1], then]
+
+
+@pytest.mark.parametrize(
+    ("form", "content_type"),
+    [
+        (Form(), b"application/json"),
+        (Form("Table"), b"application/json;as=Table;v=v1;g=meta.k8s.io"),
+    ],
+)
+def test_a_stream_says_what_form_its_objects_have(form: Form, content_type: bytes) -> None:
+    sent: list[Message] = []
+    ended: list[HttpWatch] = []
+
+    async def chunks() -> AsyncIterator[list[bytes]]:
+        yield [b"line\n"]
+
+    async def receive() -> Message:
+        await asyncio.Event().wait()  # the client stays
+        raise AssertionError
+
+    async def send(message: Message) -> None:
+        sent.append(message)
+
+    watch = cast(HttpWatch, SimpleNamespace(chunks=chunks, close=lambda: None))
+    asyncio.run(WatchResponse(watch, form, ended.append)({}, receive, send))
+    assert (b"content-type", content_type) in sent[0]["headers"]
+    assert [message["body"] for message in sent[1:]] == [b"line\n", b""]
+    assert ended == [watch]
