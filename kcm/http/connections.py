@@ -42,8 +42,21 @@ class Server:
         return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
 
 
+class Receiver:
+    """Gets what comes over a connection."""
+
+    def feed(self, data: bytes) -> None:
+        """Takes bytes."""
+        raise NotImplementedError
+
+    def end(self) -> None:
+        """Notes that nothing more comes."""
+        raise NotImplementedError
+
+
 class _Reader(asyncio.StreamReader):
-    """A stream that tells when something comes although nothing was asked, or the end.
+    """A stream that tells when something comes although nothing was asked, or the end. What comes
+    may be passed to a receiver instead.
 
     What came before the connection was reset can be read, unlike with asyncio: a server may answer
     and close without having read the whole request.
@@ -52,8 +65,16 @@ class _Reader(asyncio.StreamReader):
     failure: Exception | None = None  # why the connection was lost
     unasked: Callable[[], None] | None = None  # set while the connection is not used
     left = 0  # bytes that have come and were not read
+    _receiver: Receiver | None = None
+
+    def pass_to(self, receiver: Receiver | None) -> None:
+        """Passes what comes from now on to a receiver. With None, it is a stream again."""
+        self._receiver = receiver
 
     def feed_data(self, data: bytes) -> None:  # type: ignore[override] # what asyncio passes
+        if self._receiver is not None:
+            self._receiver.feed(data)
+            return
         super().feed_data(data)
         self.left += len(data)
         if self.unasked is not None:
@@ -65,6 +86,8 @@ class _Reader(asyncio.StreamReader):
 
     def feed_eof(self) -> None:
         super().feed_eof()
+        if self._receiver is not None:
+            self._receiver.end()
         if self.unasked is not None:
             self.unasked()
 
@@ -75,7 +98,7 @@ class Connection:
     def __init__(self, reader: _Reader, writer: asyncio.StreamWriter) -> None:
         self.reader = reader
         self.writer = writer
-        self.expiry: asyncio.TimerHandle | None = None
+        self.kept_until = 0.0  # by the clock of the event loop
 
     @property
     def is_quiet(self) -> bool:
@@ -97,7 +120,8 @@ class Pool:
     """Keeps connections that are not used, of one event loop."""
 
     def __init__(self) -> None:
-        self._idle: dict[Server, list[Connection]] = {}
+        self._idle: dict[Server, list[Connection]] = {}  # in the order in which they were kept
+        self._expiring: asyncio.TimerHandle | None = None
         self._closed = False
 
     def take(self, server: Server) -> Connection | None:
@@ -105,20 +129,22 @@ class Pool:
         idle = self._idle.get(server)
         if not idle:
             return None
-        connection = idle[-1]
-        self._forget(server, connection)
+        connection = idle.pop()
+        connection.reader.unasked = None
         return connection
 
     def keep(self, server: Server, connection: Connection) -> None:
         """Keeps a connection for a while, unless the server closes it or too many are kept."""
-        idle = self._idle.get(server, [])
-        if self._closed or len(idle) >= MOST_IDLE or connection.writer.is_closing():
+        kept = len(self._idle.get(server, ()))
+        if self._closed or kept >= MOST_IDLE or connection.writer.is_closing():
             connection.close()
             return
-        self._idle[server] = [*idle, connection]
-        drop = partial(self._drop, server, connection)
-        connection.reader.unasked = drop
-        connection.expiry = asyncio.get_running_loop().call_later(IDLE_TIMEOUT, drop)
+        loop = asyncio.get_running_loop()
+        self._idle.setdefault(server, []).append(connection)
+        connection.reader.unasked = partial(self._drop, server, connection)
+        connection.kept_until = loop.time() + IDLE_TIMEOUT
+        if self._expiring is None:  # one timer for all: each costs as much as all of the rest
+            self._expiring = loop.call_at(connection.kept_until, self._drop_expired, loop)
 
     def close(self) -> None:
         """Closes the connections that are not used, and those in use when their responses end."""
@@ -126,19 +152,25 @@ class Pool:
         for server, idle in list(self._idle.items()):
             for connection in list(idle):
                 self._drop(server, connection)
+        if self._expiring is not None:
+            self._expiring.cancel()
+
+    def _drop_expired(self, loop: asyncio.AbstractEventLoop) -> None:
+        now = loop.time()
+        self._expiring = None
+        for server, idle in list(self._idle.items()):
+            for connection in [one for one in idle if one.kept_until <= now]:
+                self._drop(server, connection)
+            if not idle:
+                del self._idle[server]
+        if self._idle:
+            soonest = min(idle[0].kept_until for idle in self._idle.values())
+            self._expiring = loop.call_at(soonest, self._drop_expired, loop)
 
     def _drop(self, server: Server, connection: Connection) -> None:
-        self._forget(server, connection)
-        connection.close()
-
-    def _forget(self, server: Server, connection: Connection) -> None:
         connection.reader.unasked = None
-        if connection.expiry is not None:
-            connection.expiry.cancel()
-        idle = self._idle[server]
-        idle.remove(connection)
-        if not idle:
-            del self._idle[server]
+        self._idle[server].remove(connection)
+        connection.close()
 
 
 async def connect(server: Server) -> Connection:

@@ -79,7 +79,8 @@ class ResponseParser:
         self.fields.append((name, value))
 
     def on_headers_complete(self) -> None:
-        self.status = self._parser.get_status_code()
+        if not self.has_surplus:
+            self.status = self._parser.get_status_code()
 
     def on_body(self, body: bytes) -> None:
         if not self.has_surplus:

@@ -60,19 +60,6 @@ class Call:
 
 
 @dataclass(frozen=True)
-class Answer:
-    """A response that has been read."""
-
-    status: int
-    fields: Fields
-    body: bytes
-
-    def header(self, name: bytes) -> str:
-        """Returns the value of a header, "" if it is absent. `name` is in lower case."""
-        return find_field(self.fields, name)
-
-
-@dataclass(frozen=True)
 class Response:
     """The head of a response, and its body as a stream.
 
@@ -125,17 +112,6 @@ async def upgrade(server: Server, call: Call) -> AsyncIterator[Response | Upgrad
             connection.writer.close()  # sends what was written before
         else:
             yield Response(exchange.status, exchange.pieces(), exchange.fields)
-
-
-async def fetch(server: Server, call: Call, pool: Pool | None = None, *, most: int) -> Answer:
-    """Returns a whole response, whose body has at most `most` bytes. Raises as `send`."""
-    async with _exchange(server, call, pool) as exchange:
-        body = bytearray()
-        async for piece in exchange.pieces():
-            body += piece
-            if len(body) > most:
-                raise CallFailed(f"the response is larger than {most} bytes")
-        return Answer(exchange.status, exchange.fields, bytes(body))
 
 
 @asynccontextmanager
@@ -219,7 +195,7 @@ class _Exchange:
     async def begin(self) -> None:
         """Sends the request and reads the head of the response. Raises CallFailed."""
         body, writer = self._call.body, self.connection.writer
-        head = _build_head(self._call, self._server)
+        head = build_head(self._call, self._server)
         if body is None or isinstance(body, bytes):
             writer.write(head + body if body else head)
         else:
@@ -318,7 +294,8 @@ class _Exchange:
                 await sending
 
 
-def _build_head(call: Call, server: Server) -> bytes:
+def build_head(call: Call, server: Server) -> bytes:
+    """Returns the head of a request. Raises CallFailed for headers with line breaks."""
     lines = [f"{call.method} {call.target} HTTP/1.1".encode("latin-1", "replace")]
     if not any(name.lower() == b"host" for name, _ in call.fields):
         lines.append(b"host: " + server.netloc.encode("latin-1", "replace"))

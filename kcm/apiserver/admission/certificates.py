@@ -44,8 +44,10 @@ class CertificateSigning(Plugin):
 
     def validate(self, write: Write) -> None:
         """Raises: Forbidden."""
-        old = write.old_as(CertificateSigningRequest)
-        if write.new_as(CertificateSigningRequest).status != old.status:
+        new, old = write.new, write.old
+        assert isinstance(new, CertificateSigningRequest)  # it handles no others
+        assert isinstance(old, CertificateSigningRequest)  # an update changes no kind
+        if new.status != old.status:
             _require_permission(write, "sign")
 
 
@@ -59,7 +61,8 @@ class ClusterTrustBundleAttest(Plugin):
 
     def validate(self, write: Write) -> None:
         """Raises: Forbidden."""
-        request, new, old = request_of(write), write.new_as(ClusterTrustBundle), write.old
+        request, new, old = request_of(write), write.new, write.old
+        assert isinstance(new, ClusterTrustBundle)  # it handles no others
         signer = new.spec.signer_name
         same = isinstance(old, ClusterTrustBundle) and old.spec == new.spec
         if request is None or not signer or same or _may(request.caller, "attest", signer):
@@ -77,7 +80,8 @@ class CertificateSubjectRestriction(Plugin):
 
     def validate(self, write: Write) -> None:
         """Raises: Forbidden."""
-        given = write.new_as(CertificateSigningRequest)
+        given = write.new
+        assert isinstance(given, CertificateSigningRequest)  # it handles no others
         if request_of(write) is None or given.spec.signer_name != API_SERVER_CLIENT:
             return
         if MASTERS in certificates.parse_request(given.spec.request).organizations:
@@ -94,7 +98,8 @@ class CertificateRequester(Plugin):
         return (resource, subresource, operation) == (_REQUESTS, "", CREATE)
 
     def admit(self, write: Write) -> Write:
-        request, given = request_of(write), write.new_as(CertificateSigningRequest)
+        request, given = request_of(write), write.new
+        assert isinstance(given, CertificateSigningRequest)  # it handles no others
         if request is None:
             return write
         user = request.caller.user
@@ -112,7 +117,8 @@ class CertificateRequester(Plugin):
 
 def _require_permission(write: Write, verb: str) -> None:
     """Raises Forbidden unless the user has this verb on the signer, or on all of its domain."""
-    request, old = request_of(write), write.old_as(CertificateSigningRequest)
+    request, old = request_of(write), write.old
+    assert isinstance(old, CertificateSigningRequest)  # an update changes no kind
     signer = old.spec.signer_name
     if request is not None and not _may(request.caller, verb, signer):
         raise forbid(old, f'user not permitted to {verb} requests with signerName "{signer}"')

@@ -39,8 +39,9 @@ class ClaimStatusAuthorization(Plugin):
 
     def admit(self, write: Write) -> Write:
         """Raises: Invalid, StoreUnavailable."""
-        request = request_of(write)
-        new, old = write.new_as(ResourceClaim), write.old_as(ResourceClaim)
+        request, new, old = request_of(write), write.new, write.old
+        assert isinstance(new, ResourceClaim)  # it handles no others
+        assert isinstance(old, ResourceClaim)  # an update changes no kind
         if request is None:
             return write
         faults = [

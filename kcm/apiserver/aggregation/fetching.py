@@ -13,7 +13,8 @@ from kcm.apiserver.auth.attributes import User
 from kcm.apiserver.egress.services import Address
 from kcm.http.connections import Server
 from kcm.http.faults import CallFailed
-from kcm.http.transport import Answer, Call, fetch, send
+from kcm.http.fetching import Answer, fetch
+from kcm.http.transport import Call, send
 from kcm.http.trust import Trust, find_context
 
 NOT_MODIFIED, OK, NOT_FOUND = 304, 200, 404

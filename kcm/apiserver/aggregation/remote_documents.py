@@ -33,7 +33,7 @@ from kcm.apiserver.documents.remote import Json, RemoteVersion, RemoteVersions
 from kcm.apiserver.egress.services import Address, ServiceResolver
 from kcm.apiserver.http.responses import json_bytes
 from kcm.http.faults import CallFailed
-from kcm.http.transport import Answer
+from kcm.http.fetching import Answer
 
 log = structlog.get_logger("kcm.apiserver")
 

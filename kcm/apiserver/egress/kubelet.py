@@ -18,8 +18,9 @@ from kcm.helpers import node_token
 from kcm.http import transport
 from kcm.http.connections import Server
 from kcm.http.faults import CallFailed
+from kcm.http.fetching import Answer, fetch
 from kcm.http.reachable import require_global
-from kcm.http.transport import Answer, Call, Fields, Response, Upgraded, bearer, split_target
+from kcm.http.transport import Call, Fields, Response, Upgraded, bearer, split_target
 from kcm.store import Store
 
 DEFAULT_PORT = 10250
@@ -148,7 +149,7 @@ class KubeletClient:
         `get`.
         """
         with _naming(where):
-            return await transport.fetch(*self._call(where, _PLAIN), most=most)
+            return await fetch(*self._call(where, _PLAIN), most=most)
 
     @asynccontextmanager
     async def upgrade(

@@ -10,7 +10,6 @@ Source: staging/src/k8s.io/apiserver/pkg/util/webhook/client.go, Kubernetes 1.33
 
 from __future__ import annotations
 
-import asyncio
 import base64
 import math
 import posixpath
@@ -25,8 +24,10 @@ from kcm.apiserver.egress.waiting import LoopWaiter
 from kcm.http import faults
 from kcm.http.connections import Pool, Server
 from kcm.http.faults import CallFailed
+from kcm.http.fetching import Answer, fetch
 from kcm.http.limits import MOST_REDIRECTS
-from kcm.http.transport import Answer, Call, Fields, fetch, split_target
+from kcm.http.time_limits import TimeLimits
+from kcm.http.transport import Call, Fields, split_target
 from kcm.http.trust import Trust, find_context
 
 MOST_RESPONSE = 6 * 1024 * 1024  # bytes: a patch in base64 of the largest object
@@ -177,6 +178,7 @@ class BackendClient:
         self._breaks = breaks
         self._waiter = waiter
         self._pool = pool
+        self._limits = TimeLimits()
 
     def post(self, backend: Backend, body: bytes, timeout: float) -> bytes:
         """Returns the body of the response to a POST of JSON.
@@ -188,7 +190,7 @@ class BackendClient:
     async def post_soon(self, backend: Backend, body: bytes, timeout: float) -> bytes:
         """Does what `post` does, in the event loop."""
         try:
-            async with asyncio.timeout(timeout):
+            with self._limits.within(timeout):
                 return await self._post(backend, body, math.ceil(timeout))
         except TimeoutError:
             why = f"{_asked(backend, timeout)}: context deadline exceeded"

@@ -49,7 +49,8 @@ class ServiceAccount(Plugin):
 
     def admit(self, write: Write) -> Write:
         """Raises: Forbidden, StoreUnavailable."""
-        pod = write.new_as(Pod)
+        pod = write.new
+        assert isinstance(pod, Pod)  # it handles no others
         spec = self._complete(pod.spec, pod)
         return write if spec is pod.spec else write.with_new(pod.with_spec(spec))
 

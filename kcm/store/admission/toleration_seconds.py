@@ -26,7 +26,8 @@ class DefaultTolerationSeconds(Plugin):
         return (resource, subresource) == (Pod.resource.name, "") and operation in (CREATE, UPDATE)
 
     def admit(self, write: Write) -> Write:
-        pod = write.new_as(Pod)
+        pod = write.new
+        assert isinstance(pod, Pod)  # it handles no others
         tolerations = pod.spec.tolerations or []
         added = [
             wanted

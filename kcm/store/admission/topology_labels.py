@@ -37,7 +37,8 @@ class PodTopologyLabels(Plugin):
         """Raises: StoreUnavailable."""
         if write.subresource == _BINDING:
             return self._admit_binding(write)
-        pod = write.new_as(Pod)
+        pod = write.new
+        assert isinstance(pod, Pod)  # it handles no others
         added = self._read_labels(pod.spec.node_name)
         return write.with_new(pod.with_metadata(labels={**pod.labels, **added})) if added else write
 

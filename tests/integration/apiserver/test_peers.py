@@ -31,12 +31,8 @@ IN_CLUSTER = list_names(Settings().service_cluster_ip_range)
 FOREIGN = {"last_seen": 0, "signing": B}
 
 
-def build_peers(io: RedisIO, name: str, signing: str, *more: str) -> Peers:
-    return Peers(io, ServerKeys(signing, [signing, *more], "", [], "", name), name=name)
-
-
 def join(io: RedisIO, name: str, signing: str = A, *more: str) -> Peers:
-    peers = build_peers(io, name, signing, *more)
+    peers = Peers(io, ServerKeys(signing, [signing, *more], host=name), name=name)
     peers.join()
     return peers
 
@@ -79,7 +75,7 @@ def test_what_a_stranger_has_written_stops_nobody_for_good(io: RedisIO) -> None:
     join(io, "first")
     assert names(io) == {b"first"}
     io.execute("SET", key, "rubbish")
-    peers = build_peers(io, "second", B)
+    peers = Peers(io, ServerKeys(B, [B]), name="second")
     with structlog.testing.capture_logs() as logs:
         peers.join()
     assert [line["log_level"] for line in logs] == ["error"]

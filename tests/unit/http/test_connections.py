@@ -10,7 +10,8 @@ import pytest
 from kcm.http import connections
 from kcm.http.connections import Pool, Server
 from kcm.http.faults import CallFailed
-from kcm.http.transport import Answer, Call, fetch, send
+from kcm.http.fetching import Answer, fetch
+from kcm.http.transport import Call, send
 from tests.unit.http.servers import EMPTY, Several, turn
 
 
@@ -136,3 +137,29 @@ def test_few_connections_to_a_server_are_kept(monkeypatch: pytest.MonkeyPatch) -
             return kept
 
     assert asyncio.run(ask()) == 2
+
+
+def test_a_connection_that_nobody_used_for_a_while_is_closed(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(connections, "IDLE_TIMEOUT", 0.01)
+
+    async def ask() -> None:
+        closed = asyncio.Event()
+
+        async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+            await reader.readuntil(b"\r\n\r\n")
+            writer.write(EMPTY)
+            await reader.read()
+            writer.close()
+            closed.set()
+
+        async with await asyncio.start_server(serve, "127.0.0.1", 0) as listening:
+            pool, where = Pool(), Server("127.0.0.1", listening.sockets[0].getsockname()[1])
+            for _ in range(2):  # the timer that closes them is set again
+                closed.clear()
+                await fetch(where, Call("GET", "/"), pool, most=10)
+                await asyncio.wait_for(closed.wait(), 10)
+                assert pool.take(where) is None
+
+    asyncio.run(ask())

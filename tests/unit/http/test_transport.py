@@ -3,21 +3,15 @@
 from __future__ import annotations
 
 import asyncio
-import socket
-import ssl
-import threading
 from collections.abc import AsyncIterator
-from concurrent.futures import ThreadPoolExecutor
-from pathlib import Path
 
 import pytest
 
-from kcm.apiserver import credentials
 from kcm.http import connections, transport
-from kcm.http.connections import Connection, Server
+from kcm.http.connections import Server
 from kcm.http.faults import CallFailed
-from kcm.http.transport import Call, Response, Upgraded, fetch, send, upgrade
-from tests.unit.http.servers import EMPTY, Serve, Several, server, turn
+from kcm.http.transport import Call, Response, Upgraded, send, upgrade
+from tests.unit.http.servers import EMPTY, Serve, server, turn
 
 _UPGRADED = b"HTTP/1.1 101 Switching Protocols\r\nUpgrade: x\r\n\r\n"
 
@@ -146,27 +140,6 @@ def answering(answer: bytes) -> Serve:
     return serve
 
 
-@pytest.mark.parametrize("value", [b"a\r\nb: c", b"a\nb", b"a\rb"])
-def test_a_header_cannot_begin_another_one(value: bytes) -> None:
-    async def ask() -> None:
-        async with Several() as several:
-            await fetch(several.where, Call("GET", "/", [(b"x", value)]), most=10)
-
-    with pytest.raises(CallFailed, match="invalid header field value"):
-        asyncio.run(ask())
-
-
-def test_a_response_has_at_most_the_size_that_the_caller_names() -> None:
-    async def ask() -> None:
-        async with server(
-            answering(b"HTTP/1.1 200 OK\r\nContent-Length: 11\r\n\r\n" + b"x" * 11)
-        ) as to:
-            await fetch(to, Call("GET", "/"), most=10)
-
-    with pytest.raises(CallFailed, match="the response is larger than 10 bytes"):
-        asyncio.run(ask())
-
-
 def test_an_answer_is_read_that_came_before_the_connection_was_reset() -> None:
     async def ask() -> list[bytes]:
         async def refuse(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -208,41 +181,3 @@ def test_a_server_that_does_not_read_is_left(monkeypatch: pytest.MonkeyPatch) ->
     monkeypatch.setattr(transport, "STALL_TIMEOUT", 0.05)
     with pytest.raises(CallFailed):
         asyncio.run(ask())
-
-
-@pytest.mark.parametrize("sent", [b"", b"HTTP/1.1 200 OK\r\n\r\n"])
-def test_a_silent_server_holds_no_connection_that_was_given_up(
-    sent: bytes, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    sockets: list[socket.socket] = []
-    served = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
-    files = credentials.certificate(tmp_path)
-    served.load_cert_chain(files.certificate, files.key)
-    over = threading.Event()
-
-    def serve(listening: socket.socket) -> None:
-        connection, _ = listening.accept()
-        with served.wrap_socket(connection, server_side=True) as secured:
-            secured.sendall(sent)
-            over.wait(20)
-
-    async def connect(where: Server) -> Connection:
-        connection = await connections.connect(where)
-        sockets.append(connection.writer.get_extra_info("socket"))
-        return connection
-
-    async def give_up(where: Server) -> None:
-        with pytest.raises(TimeoutError):
-            async with asyncio.timeout(0.2):
-                await fetch(where, Call("GET", "/"), most=10)
-        await turn()
-        assert sockets[0].fileno() == -1
-
-    monkeypatch.setattr(transport, "connect", connect)
-    with socket.create_server(("127.0.0.1", 0)) as listening, ThreadPoolExecutor(1) as pool:
-        pool.submit(serve, listening)
-        trust = ssl.create_default_context(cafile=str(files.certificate))
-        try:
-            asyncio.run(give_up(Server("127.0.0.1", listening.getsockname()[1], trust)))
-        finally:
-            over.set()

@@ -30,7 +30,6 @@ from kcm.apiserver.auth.node.authorizer import NODE_LEASES
 from kcm.apiserver.auth.node.identity import NODE_PREFIX, node_of
 from kcm.apiserver.auth.node.token_audiences import check_audience
 from kcm.apiserver.auth.service_accounts import Find
-from kcm.store.admission.plugin import Change
 
 T = TypeVar("T", bound=KubeObject)
 
@@ -47,7 +46,7 @@ class WantedToken:
 
 
 @dataclass(frozen=True)
-class NodeWrite(Change):
+class NodeWrite:
     """A write that a user wants: the operation, its object, and the object before it.
 
     `name` is that of the request, of a new object, or of the pod that an Eviction names. `token` is
@@ -114,8 +113,8 @@ class NodeRestriction:
 
     def _whole_pod(self, node: str, write: NodeWrite) -> None:
         if write.operation == "CREATE":
-            pod = write.new_as(Pod)
-            why = mirror_pods.find_fault(pod, node, lambda: self._get(Node, node, "nodes"))
+            assert isinstance(write.new, Pod)  # the route is that of pods
+            why = mirror_pods.find_fault(write.new, node, lambda: self._get(Node, node, "nodes"))
             if why:
                 raise write.forbid(why)
         elif write.operation == "DELETE":
@@ -147,7 +146,8 @@ class NodeRestriction:
             raise write.forbid(f'node "{node}" is not allowed to modify node "{write.name}"')
         if write.operation == "DELETE":
             return
-        new = write.new_as(Node)
+        new = write.new
+        assert isinstance(new, Node)  # the route is that of nodes
         if write.operation == "CREATE":
             if new.spec.config_source is not None:
                 raise write.forbid(
@@ -159,7 +159,9 @@ class NodeRestriction:
                     + ", ".join(labels)
                 )
             return
-        _check_node_update(node, write, new, write.old_as(Node))
+        old = write.old
+        assert isinstance(old, Node)  # an update changes no kind
+        _check_node_update(node, write, new, old)
 
     # --- other kinds
 
@@ -168,8 +170,9 @@ class NodeRestriction:
             raise write.forbid("may only update PVC status")
         if write.operation != "UPDATE":
             raise write.forbid(f'unexpected operation "{write.operation}"')
-        new, old = write.new_as(PersistentVolumeClaim), write.old_as(PersistentVolumeClaim)
-        if _without_progress(new) != _without_progress(old):
+        assert isinstance(write.new, PersistentVolumeClaim)  # the route is that of claims
+        assert isinstance(write.old, PersistentVolumeClaim)  # an update changes no kind
+        if _without_progress(write.new) != _without_progress(write.old):
             raise write.forbid(
                 f'node "{node}" is not allowed to update fields other than status.capacity and '
                 "status.conditions"
@@ -209,10 +212,11 @@ class NodeRestriction:
 
     def _slice(self, node: str, write: NodeWrite, caller: Caller) -> None:
         """Checks new and deleted slices; of others the authorizer has checked the node."""
-        checked = {"CREATE": write.new_as, "DELETE": write.old_as}
+        checked = {"CREATE": write.new, "DELETE": write.old}
         if write.operation not in checked:
             return
-        subject = checked[write.operation](ResourceSlice)
+        subject = checked[write.operation]
+        assert isinstance(subject, ResourceSlice)  # the route is that of slices
         if subject.spec.node_name != node:
             raise write.forbid(
                 f"can only {write.operation.lower()} ResourceSlice with the same NodeName as the "
@@ -222,7 +226,9 @@ class NodeRestriction:
     def _signing_request(self, node: str, write: NodeWrite, caller: Caller) -> None:
         if write.operation != "CREATE" or write.subresource:
             return
-        spec = write.new_as(CertificateSigningRequest).spec
+        # The route is that of signing requests.
+        assert isinstance(write.new, CertificateSigningRequest)
+        spec = write.new.spec
         if spec.signer_name not in {KUBELET_SERVING, API_SERVER_CLIENT_KUBELET}:
             return
         try:
@@ -236,7 +242,9 @@ class NodeRestriction:
 def _check_pod_status(node: str, write: NodeWrite) -> None:
     if write.operation != "UPDATE":
         raise write.forbid(f'unexpected operation "{write.operation}"')
-    new, old = write.new_as(Pod), write.old_as(Pod)
+    new, old = write.new, write.old
+    assert isinstance(new, Pod)  # the route is that of pods
+    assert isinstance(old, Pod)  # an update changes no kind
     if old.spec.node_name != node:
         raise write.forbid(
             f'node "{node}" can only update pod status for pods with spec.nodeName set to itself'
