@@ -37,13 +37,13 @@ def _replace_null(value: Any, schema: StructuralSchema | None) -> Any:
 def _map(value: dict[str, Any], schema: StructuralSchema) -> dict[str, Any]:
     completed: dict[str, Any] = {}
     for name, inner in value.items():
-        known = schema.field(name)
-        if inner is None and known is not None and not known.nullable and known.default is MISSING:
+        part = schema.field(name)
+        if inner is None and part is not None and not part.nullable and part.default is MISSING:
             continue
-        completed[name] = _replace_null(inner, known)
-    for name, known in schema.properties.items():
-        if known.default is not MISSING and name not in completed:
-            completed[name] = default(copy.deepcopy(known.default), known)
+        completed[name] = _replace_null(inner, part)
+    for name, part in schema.properties.items():
+        if part.default is not MISSING and name not in completed:
+            completed[name] = default(copy.deepcopy(part.default), part)
     same = len(completed) == len(value) and all(
         completed[n] is value.get(n, MISSING) for n in completed
     )

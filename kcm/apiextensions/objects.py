@@ -49,8 +49,8 @@ def validate(obj: CustomObject, old: CustomObject | None = None) -> Faults:
     before = codec.to_dict(old) if old is not None else None
     if before is not None and faults:
         # A fault that was there before the change does not forbid the change.
-        known = validating.validate(before, schema.raw)
-        faults = [fault for fault in faults if fault not in known]
+        old_faults = validating.validate(before, schema.raw)
+        faults = [fault for fault in faults if fault not in old_faults]
     faults += embedded.check(body, schema)
     if before is None or not any(validating.lists(before, schema)):
         faults += validating.lists(body, schema)

@@ -69,8 +69,8 @@ def _map(
         elif schema.has_meta(name, is_root):
             is_embedded = name == "metadata" and not is_root
             kept[name] = _metadata(inner, _METADATA, where, dropped) if is_embedded else inner
-        elif (known := schema.field(name)) is not None:
-            kept[name] = prune(inner, known, where, dropped)
+        elif (part := schema.field(name)) is not None:
+            kept[name] = prune(inner, part, where, dropped)
         elif keeps:
             kept[name] = inner
         elif schema.open:
@@ -92,11 +92,11 @@ def _metadata(value: Any, shape: Shape, path: str, dropped: list[str]) -> Any:
         return value
     kept: dict[str, Any] = {}
     for name, inner in value.items():
-        known = field(shape.model, name)
-        if known is None:
+        declared = field(shape.model, name)
+        if declared is None:
             dropped.append(f"{path}.{name}")
         else:
-            kept[name] = _metadata(inner, known.shape, f"{path}.{name}", dropped)
+            kept[name] = _metadata(inner, declared.shape, f"{path}.{name}", dropped)
     return value if kept == value else kept
 
 

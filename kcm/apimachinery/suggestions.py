@@ -6,9 +6,9 @@ import difflib
 from collections.abc import Iterable
 
 
-def suggest(name: str, known: Iterable[str], *, most: int = 3) -> str:
+def suggest(name: str, words: Iterable[str], *, most: int = 3) -> str:
     """Returns " (did you mean a or b?)" with known names similar to `name`, "" if there are
     none.
     """
-    close = difflib.get_close_matches(name, list(known), n=most)
+    close = difflib.get_close_matches(name, list(words), n=most)
     return f" (did you mean {' or '.join(close)}?)" if close else ""

@@ -280,9 +280,9 @@ def _draw_key(rng: random.Random | None) -> ec.EllipticCurvePrivateKey:
 
 def _choose_signing(rng: random.Random | None) -> dict[str, Any]:
     """Returns what makes a signature the same each time, where cryptography can do so."""
-    known = inspect.signature(x509.CertificateBuilder.sign).parameters
+    parameters = inspect.signature(x509.CertificateBuilder.sign).parameters
     deterministic = "ecdsa_deterministic"
-    return {deterministic: True} if rng is not None and deterministic in known else {}
+    return {deterministic: True} if rng is not None and deterministic in parameters else {}
 
 
 def _make(files: Certificate, hosts: Sequence[str], rng: random.Random | None) -> None:

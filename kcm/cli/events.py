@@ -122,8 +122,8 @@ def replay(ids: tuple[str, ...], everything: bool) -> None:
         raise click.UsageError("name the IDs to replay (see `kcm events dead`), or use --all")
     with open_redis() as io:
         bus = EventBus(Store(io))
-        known = {letter.id for letter in bus.list_dead_letters(DEAD_LETTERS)}
-        missing = [entry for entry in ids if entry not in known]
+        letters = {letter.id for letter in bus.list_dead_letters(DEAD_LETTERS)}
+        missing = [entry for entry in ids if entry not in letters]
         if missing:
             raise errors.NotFound(f"no dead letter has the ID {missing[0]}", name=missing[0])
         count = bus.replay(*ids)

@@ -228,8 +228,8 @@ def last_change_time(service: Service, pods: Iterable[Pod]) -> str:
     moments: list[datetime | None] = [service.metadata.creation_timestamp]
     for pod in pods:
         moments += [ready_since(pod), pod.metadata.deletion_timestamp]
-    known = [moment for moment in moments if moment is not None]
-    return format_time(max(known)) if known else ""
+    told = [moment for moment in moments if moment is not None]
+    return format_time(max(told)) if told else ""
 
 
 def services_of_pod(change: Change, view: View) -> Iterable[str]:

@@ -35,9 +35,9 @@ class UpgradableConnection(HttpToolsProtocol):
     def on_headers_complete(self) -> None:
         upgrades = self.parser.should_upgrade()
         if upgrades:
-            known: dict[str, Any] = dict(self.scope.get("extensions") or {})
+            extensions: dict[str, Any] = dict(self.scope.get("extensions") or {})
             # The scope must not hold the connection, which holds the scope.
-            self.scope["extensions"] = known | {UPGRADE: weakref.WeakMethod(self.take_over)}
+            self.scope["extensions"] = extensions | {UPGRADE: weakref.WeakMethod(self.take_over)}
         super().on_headers_complete()
         if upgrades and self.cycle is not None:
             self.cycle.keep_alive = False  # the parser cannot continue

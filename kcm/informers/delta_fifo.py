@@ -135,9 +135,9 @@ class DeltaFIFO(Generic[T]):
         """
         with self._ready:
             for key in self._known.list_keys():
-                known = self._known.get_by_key(key)
-                if key not in self._items and known is not None:
-                    self._enqueue(key, Delta(DeltaType.SYNC, known))
+                cached = self._known.get_by_key(key)
+                if key not in self._items and cached is not None:
+                    self._enqueue(key, Delta(DeltaType.SYNC, cached))
 
     def pop(
         self, process: ProcessFunc[T], *, block: bool = True, requeue_on_error: bool = False

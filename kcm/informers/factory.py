@@ -100,9 +100,9 @@ class SharedInformerFactory:
     def forget(self, informer: AnyInformer) -> None:
         """Stops an informer and removes it from the factory."""
         with self._lock:
-            for known in (self._informers, self._metadata_informers):
-                if known.get(informer.resource) is informer:
-                    del known[informer.resource]
+            for informers in (self._informers, self._metadata_informers):
+                if informers.get(informer.resource) is informer:
+                    del informers[informer.resource]
         informer.leave(self.loop)
 
     def set_transform(self, kind: Resource | type[T], transform: Callable[[T], T]) -> None:

@@ -53,7 +53,7 @@ class PageAccess:
 
     def _is_allowed(self, path: str, authorization: str) -> bool:
         if (
-            path.startswith(tuple(f"{known}/" for known in ALWAYS_ALLOWED))
+            path.startswith(tuple(f"{allowed}/" for allowed in ALWAYS_ALLOWED))
             or path in ALWAYS_ALLOWED
         ):
             return True

@@ -153,8 +153,8 @@ def controller_flags(types: Sequence[type[Controller]]) -> Iterator[Flag]:
 
 def config_section(kind: type[Controller]) -> str:
     """Returns the name of the controller's section of the configuration file."""
-    known = BY_NAME.get(kind.name)
-    return (known.section if known else "") or camel_case(kind.name)
+    upstream = BY_NAME.get(kind.name)
+    return (upstream.section if upstream else "") or camel_case(kind.name)
 
 
 def all_flags(types: Sequence[type[Controller]]) -> tuple[Flag, ...]:
@@ -291,14 +291,14 @@ def _leaves(
             yield place, value
 
 
-def _unknown(place: tuple[str, ...], known: Sequence[tuple[str, ...]]) -> str:
+def _unknown(place: tuple[str, ...], names: Sequence[tuple[str, ...]]) -> str:
     theirs = {controller.section for controller in KNOWN if controller.section}
-    sections = {other[0] for other in known}
+    sections = {other[0] for other in names}
     if place[0] in theirs - sections:
         return "a section of Kubernetes for a controller that kcm does not have yet"
     if len(place) == 1 and place[0] in sections:
         return "must be a mapping of fields"
-    return "unknown field" + suggest(".".join(place), map(".".join, known), most=1)
+    return "unknown field" + suggest(".".join(place), map(".".join, names), most=1)
 
 
 def as_document(flags: Sequence[Flag], current: Mapping[str, Any]) -> dict[str, Any]:

@@ -55,14 +55,14 @@ def known_controllers(types: Types) -> tuple[str, ...]:
 
 def controller_aliases(types: Types) -> Mapping[str, str]:
     """Returns the controllers' names by their older and short names."""
-    aliases = {known.alias: known.name for known in KNOWN if known.alias}
+    aliases = {upstream.alias: upstream.name for upstream in KNOWN if upstream.alias}
     aliases.update((kind.short_name, kind.name) for kind in types if kind.short_name != kind.name)
     return aliases
 
 
 def controllers_disabled_by_default(types: Types) -> frozenset[str]:
     """Returns the names of the controllers that `*` does not enable."""
-    theirs = {known.name for known in KNOWN if known.disabled_by_default}
+    theirs = {upstream.name for upstream in KNOWN if upstream.disabled_by_default}
     return frozenset(theirs | {kind.name for kind in types if kind.disabled_by_default})
 
 
@@ -87,17 +87,17 @@ def resolve_names(controllers: Sequence[str], types: Types) -> tuple[str, ...]:
     Raises ConfigurationError for unknown names, and for a controller of upstream that is enabled by
     name but not part of kcm.
     """
-    aliases, known = controller_aliases(types), known_controllers(types)
+    aliases, names_of_all = controller_aliases(types), known_controllers(types)
     built = {kind.name for kind in types}
     resolved, faults = [], []
     for entry in controllers or ("*",):
         sign, name = ("-", entry[1:]) if entry.startswith("-") else ("", entry)
         name = aliases.get(name, name)
-        name = f"{name}-controller" if f"{name}-controller" in known else name
+        name = f"{name}-controller" if f"{name}-controller" in names_of_all else name
         resolved.append(sign + name)
         if name == "*":  # upstream refuses `-*`, and has no way to enable none
             continue
-        if name not in known:
+        if name not in names_of_all:
             faults.append(f'"{name}" is not in the list of known controllers')
         elif not sign and name not in built and not BY_NAME[name].cloud:
             faults.append(f'"{name}" is a controller of Kubernetes that kcm does not have yet')
@@ -216,15 +216,15 @@ class _Loader:
 
     def load(self) -> ManagerOptions:
         types = controller_types(self.list_modules())
-        known = all_flags(types)
-        self._refuse_unknown(known)
-        self._file = read_values(self._document, known, self._path)
-        texts = {flag.name: self._value(flag) for flag in known}
+        flags = all_flags(types)
+        self._refuse_unknown(flags)
+        self._file = read_values(self._document, flags, self._path)
+        texts = {flag.name: self._value(flag) for flag in flags}
         built_in: Any = {
-            group: self._build(model, group, known, texts) for _, group, model, _ in BUILT_IN
+            group: self._build(model, group, flags, texts) for _, group, model, _ in BUILT_IN
         }
         controllers = {
-            kind.name: self._build(kind.options_type, kind.name, known, texts) for kind in types
+            kind.name: self._build(kind.options_type, kind.name, flags, texts) for kind in types
         }
         built_in["leader_election"] = self._elect(built_in["generic"], built_in["leader_election"])
         options = ManagerOptions(**built_in, controllers=controllers, sources=self._sources)
@@ -258,8 +258,8 @@ class _Loader:
             self._file = {flag.name: tuple(inner) if isinstance(inner, list) else ()}
         return tuple(self._value(flag))
 
-    def _refuse_unknown(self, known: Sequence[Flag]) -> None:
-        strange = sorted(self._flags.keys() - {flag.name for flag in known} - {"config"})
+    def _refuse_unknown(self, flags: Sequence[Flag]) -> None:
+        strange = sorted(self._flags.keys() - {flag.name for flag in flags} - {"config"})
         if strange:
             raise errors.ConfigurationError(f"unknown flag: --{strange[0]}")
 
@@ -281,10 +281,10 @@ class _Loader:
             raise errors.ConfigurationError(f"{where}: {error}") from error
 
     def _build(
-        self, model: type[Any], group: str, known: Sequence[Flag], given: Mapping[str, Any]
+        self, model: type[Any], group: str, flags: Sequence[Flag], given: Mapping[str, Any]
     ) -> Any:
-        by_name = {flag.name: flag for flag in known}
-        own = {flag.field: flag for flag in known if flag.group == group}
+        by_name = {flag.name: flag for flag in flags}
+        own = {flag.field: flag for flag in flags if flag.group == group}
         own |= {field: by_name[name] for field, name in shared_flags(model).items()}
         set_ = {name: given[flag.name] for name, flag in own.items() if flag.name in self._sources}
         try:

@@ -116,8 +116,8 @@ class EventRecorder(Loop):
         if written is None or not self._update(_decode(written), verdict):
             self._fresh[verdict.identity] = self._new(seen, verdict)
 
-    def _update(self, known: core_v1.Event, verdict: EventDecision) -> bool:
-        item = self._store.build_update(self._with_count(known, verdict), known)
+    def _update(self, event: core_v1.Event, verdict: EventDecision) -> bool:
+        item = self._store.build_update(self._with_count(event, verdict), event)
         if item is None:
             return True
         result = self._store.write([item])[0]

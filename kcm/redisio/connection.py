@@ -187,8 +187,8 @@ class RedisIO:
         A process has a client for each controller, and the first one loads them for all.
         """
         wanted = [scripts.load(name) for name in scripts.names()]
-        known = self._execute("SCRIPT EXISTS", *(script.sha for script in wanted))
-        missing = [script.text for script, there in zip(wanted, known, strict=True) if not there]
+        loaded = self._execute("SCRIPT EXISTS", *(script.sha for script in wanted))
+        missing = [script.text for script, there in zip(wanted, loaded, strict=True) if not there]
         if missing:
             self.pipeline([("SCRIPT LOAD", text) for text in missing])
 

@@ -196,12 +196,12 @@ class SimulatedNodes:
         deletions: list[WriteItem] = []
         creations: list[WriteItem] = []
         for node, before in zip(present, stored, strict=True):
-            known = before if isinstance(before, CSINode) else None
-            new = csi_node(node, self._options.volume_limit, known)
-            if known is not None and is_same_csi_node(new, known):
+            stored_node = before if isinstance(before, CSINode) else None
+            new = csi_node(node, self._options.volume_limit, stored_node)
+            if stored_node is not None and is_same_csi_node(new, stored_node):
                 continue
-            if known is not None:  # what it says of a driver cannot be changed
-                deletion = self._store.build_delete(known, DeleteOptions())
+            if stored_node is not None:  # what it says of a driver cannot be changed
+                deletion = self._store.build_delete(stored_node, DeleteOptions())
                 deletions += [deletion] if deletion is not None else []
             creations.append(self._store.build_create(new))
         self._store.write(deletions, fence=fence)
@@ -287,8 +287,8 @@ class SimulatedNodes:
         than the known one is news only if it `is_listed`.
         """
         node = self.by_name[name]
-        known = int(node.object.metadata.resource_version or 0) if node.object else 0
-        if known == version or (known > version and not is_listed):
+        seen_version = int(node.object.metadata.resource_version or 0) if node.object else 0
+        if seen_version == version or (seen_version > version and not is_listed):
             return False
         try:
             changed = damage.decode_object(NODES, name, raw)

@@ -78,46 +78,46 @@ class SimulatedPods:
         `raw` is the pod's JSON, `version` its resourceVersion. An older version than the known one
         is news only if it `is_listed`: then a failover of the store has undone the later write.
         """
-        known = self.tracked.get(key)
-        if known is None and BOUND not in raw:
+        tracked = self.tracked.get(key)
+        if tracked is None and BOUND not in raw:
             return
-        if known is not None and version == known.version:
-            known.raw, known.pod = raw, None  # this is our own write
+        if tracked is not None and version == tracked.version:
+            tracked.raw, tracked.pod = raw, None  # this is our own write
             return
-        if known is not None and version < known.version and not is_listed:
+        if tracked is not None and version < tracked.version and not is_listed:
             return
         try:
             pod = damage.decode_object(PODS, key, raw)
         except errors.Damaged as error:  # other pods are not affected
             log.warning("A pod cannot be read", key=key, error=error.message)
             return
-        if known is not None and known.uid != pod.uid:
+        if tracked is not None and tracked.uid != pod.uid:
             self.handle_deleted(key)
-            known = None
-        if known is None:
+            tracked = None
+        if tracked is None:
             node = self._nodes.get(pod.spec.node_name)
             if node is None:
                 return
-            known = self.tracked[key] = TrackedPod(pod, node.name)
+            tracked = self.tracked[key] = TrackedPod(pod, node.name)
             node.pods.add(key)
-        known.pod, known.raw, known.version = pod, raw, version
-        known.script = self._script(known, pod)
+        tracked.pod, tracked.raw, tracked.version = pod, raw, version
+        tracked.script = self._script(tracked, pod)
         controller = controller_of(pod)
-        known.owner = controller.uid if controller is not None else pod.uid
+        tracked.owner = controller.uid if controller is not None else pod.uid
         self.dirty[key] = None
 
     def handle_deleted(self, key: str) -> None:
         """Handles a deleted pod."""
-        known = self.tracked.pop(key, None)
-        if known is None:
+        tracked = self.tracked.pop(key, None)
+        if tracked is None:
             return
-        self._give_back(known)
-        self._stop_using(known, 0.0)
-        if self._programs is not None and known.run is not None:
-            self._programs.forget(known.uid, known.run.attempts)
+        self._give_back(tracked)
+        self._stop_using(tracked, 0.0)
+        if self._programs is not None and tracked.run is not None:
+            self._programs.forget(tracked.uid, tracked.run.attempts)
         self._timers.cancel(("pod", key))
         self.dirty.pop(key, None)
-        self._nodes.by_name[known.node_name].pods.discard(key)
+        self._nodes.by_name[tracked.node_name].pods.discard(key)
 
     def forget_missing(self, present: set[str]) -> None:
         """Forgets the pods whose keys are not in `present`, the keys of a list."""
@@ -142,11 +142,11 @@ class SimulatedPods:
             for key in sorted(self._waiting.get(claim, ())):
                 self.dirty[key] = None
 
-    def _script(self, known: TrackedPod, pod: Pod) -> PodScript:
+    def _script(self, tracked: TrackedPod, pod: Pod) -> PodScript:
         script, faults = scripts.of_pod(pod.annotations, self._stages.for_pod(pod))
-        if known.run is None:
+        if tracked.run is None:
             for fault in faults:
-                self._recorder(known.node_name).record_pod_event(
+                self._recorder(tracked.node_name).record_pod_event(
                     pod, "Warning", "InvalidSimulation", str(fault)
                 )
         return script
@@ -158,11 +158,11 @@ class SimulatedPods:
         keys = list(islice(self.dirty, BATCH))
         for key in keys:
             del self.dirty[key]
-        known = [self.tracked[key] for key in keys if key in self.tracked]
+        pods = [self.tracked[key] for key in keys if key in self.tracked]
         # Pods that were admitted before a restart come first, so that their room is not given away.
-        known.sort(key=lambda t: t.run is None and t.object().status.start_time is None)
+        pods.sort(key=lambda t: t.run is None and t.object().status.start_time is None)
         writes: list[tuple[TrackedPod, WriteItem[Pod]]] = []
-        for tracked in known:
+        for tracked in pods:
             item = self._play_and_log(tracked, now)
             if item is not None:
                 writes.append((tracked, item))

@@ -187,8 +187,8 @@ class Simulator(Loop):
             self.pods.wake_users(touched)
 
     def _pod_deleted(self, change: WatchEntry) -> None:
-        known = self.pods.tracked.get(change.key)
-        if known is not None and known.version < change.resource_version:
+        tracked = self.pods.tracked.get(change.key)
+        if tracked is not None and tracked.version < change.resource_version:
             self.pods.handle_deleted(change.key)
 
     def _node_deleted(self, change: WatchEntry) -> None:

@@ -28,8 +28,8 @@ class Timers(Generic[K]):
         if due == float("inf"):
             self._due.pop(key, None)
             return
-        known = self._due.get(key)
-        if known is not None and known[0] == due:
+        present = self._due.get(key)
+        if present is not None and present[0] == due:
             return
         self._count += 1
         self._due[key] = (due, self._count)

@@ -155,11 +155,11 @@ class _PodAdvance:
         self.started = False
         run, pod = self.run, self.pod
         view = run.view(pod, self.now)
-        known = {
+        current = {
             container.id: attempt
             for container, attempt in zip(view.containers, run.attempts, strict=True)
         }
-        actions = compute_pod_actions(pod, view, probes.health(known, self.now))
+        actions = compute_pod_actions(pod, view, probes.health(current, self.now))
         if actions.kill_pod and not actions.create_sandbox:
             run.terminating_at = self.now
             return False

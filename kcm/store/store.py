@@ -50,7 +50,7 @@ from kcm.store.writes.modifying import (
     conflict,
     is_address_lost,
     modify,
-    modify_known,
+    modify_cached,
 )
 from kcm.store.writes.observing import Observer
 from kcm.store.writes.purging import purge
@@ -199,13 +199,13 @@ class Store(StoreReader):
         subresource: Subresource = Subresource.NONE,
         when: Conditions = NO_CONDITIONS,
         manager: FieldManager = SELF,
-        known: Kind | None = None,
+        cached: Kind | None = None,
         request: WriteRequest | None = None,
     ) -> Kind:
         """Stores what `change` returns for the object under `key`, and returns it as stored.
 
         `change` is called again if another client wrote the object first. It returns its argument
-        to change nothing. `known` is a state that is likely the stored one: if it is, the object
+        to change nothing. `cached` is a state that is likely the stored one: if it is, the object
         need not be read. `request` says who asks for it; plugins see the change also if nothing
         changes. Raises: as `update`, and what `change` and plugins raise.
         """
@@ -222,7 +222,7 @@ class Store(StoreReader):
 
         # What webhooks and policies decide about is what is stored, so none sees an old state.
         decided = self.admission.decides(resource, subresource.value, UPDATE)
-        stored = modify_known(self, None if decided else known, build, when.fence)
+        stored = modify_cached(self, None if decided else cached, build, when.fence)
         return stored or modify(self, Modification(resource, key, build, when.fence))
 
     def delete(
@@ -232,13 +232,13 @@ class Store(StoreReader):
         options: DeleteOptions | None = None,
         when: Conditions = NO_CONDITIONS,
         *,
-        known: Kind | None = None,
+        cached: Kind | None = None,
         request: WriteRequest | None = None,
     ) -> Kind:
         """Deletes an object, or sets its deletion timestamp if it has finalizers or a grace period.
 
         Returns its last state. An object that cannot be read is purged, and only its kind and name
-        are returned; plugins that need more than its name are not asked. `known` and `request` are
+        are returned; plugins that need more than its name are not asked. `cached` and `request` are
         as for `modify`. Raises: NotFound, Conflict, Forbidden, GuardFailed, Fenced,
         StoreUnavailable, and what plugins raise; Damaged for such an object if there are
         preconditions, guards or a fence.
@@ -249,7 +249,7 @@ class Store(StoreReader):
             return self.items.build_delete(old, options, when.guards, request=request)
 
         decided = self.admission.decides(resource, "", DELETE)
-        stored = modify_known(self, None if decided else known, build, when.fence)
+        stored = modify_cached(self, None if decided else cached, build, when.fence)
         if stored is not None:
             return stored
         for _ in range(ATTEMPTS):

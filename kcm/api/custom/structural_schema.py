@@ -49,11 +49,11 @@ class StructuralSchema:
     def merge(self) -> MergeKey | MergeSet | None:
         """Returns how server-side apply merges a list of this schema, None for an atomic list."""
         if self.list_type == "map" and self.list_keys:
-            known = self.items.properties if self.items is not None else {}
+            properties = self.items.properties if self.items is not None else {}
             defaults = tuple(
-                (name, known[name].default)
+                (name, properties[name].default)
                 for name in self.list_keys
-                if name in known and known[name].default is not MISSING
+                if name in properties and properties[name].default is not MISSING
             )
             return MergeKey(self.list_keys[0], self.list_keys, key_defaults=defaults)
         return MergeSet() if self.list_type == "set" else None

@@ -84,9 +84,9 @@ class _Checker:
                     where = f"{path}.{name}" if path else name
                     yield from self.walk(inner, value, before.get(name, MISSING), where)
         elif isinstance(new, list) and schema.items is not None:
-            known = _by_key(old, schema)
+            old_by_key = _by_key(old, schema)
             for index, value in enumerate(new):
-                before_item = known.get(_key(value, schema), MISSING)
+                before_item = old_by_key.get(_key(value, schema), MISSING)
                 yield from self.walk(schema.items, value, before_item, f"{path}[{index}]")
 
     def _rules(

@@ -207,8 +207,8 @@ class Descriptions:
         )
 
         pool = descriptor_pool.DescriptorPool()
-        known = (any_pb2, duration_pb2, empty_pb2, struct_pb2, timestamp_pb2, wrappers_pb2)
-        for module in known:
+        modules = (any_pb2, duration_pb2, empty_pb2, struct_pb2, timestamp_pb2, wrappers_pb2)
+        for module in modules:
             proto = descriptor_pb2.FileDescriptorProto()
             module.DESCRIPTOR.CopyToProto(proto)
             pool.Add(proto)
@@ -217,9 +217,9 @@ class Descriptions:
 
     def _message(self, struct: Struct) -> str:
         """Returns the name of the message for a struct, which is described later."""
-        known = self._names.get(id(struct))
-        if known is not None:
-            return known
+        named = self._names.get(id(struct))
+        if named is not None:
+            return named
         if struct is None or len(self._names) >= _MOST_MESSAGES:
             return _ANY.removeprefix(".")
         title = struct.__name__ if isinstance(struct, type) else "Object"

@@ -44,19 +44,19 @@ def check(schema: Json, path: str) -> Iterator[FieldError]:
     if items.get("type") != "object":
         detail = "must be object if parent array's x-kubernetes-list-type is map"
         yield invalid(f"{path}.items.type", items.get("type"), detail)
-    known = items.get("properties") or {}
+    properties = items.get("properties") or {}
     needed = frozenset(items.get("required") or ())
     for index, key in enumerate(keys):
-        if key not in known:
+        if key not in properties:
             detail = "entries must all be names of item properties"
             yield invalid(f"{where}[{index}]", key, detail)
-        elif key not in needed and "default" not in known[key]:
+        elif key not in needed and "default" not in properties[key]:
             detail = (
                 "this property is in x-kubernetes-list-map-keys, so it must have a default or "
                 "be a required property"
             )
             yield required(f"{path}.items.properties[{key}].default", detail)
-        if key in known and known[key].get("nullable"):
+        if key in properties and properties[key].get("nullable"):
             detail = "this property is in x-kubernetes-list-map-keys, so it cannot be nullable"
             yield forbidden(f"{path}.items.properties[{key}].nullable", detail)
 

@@ -259,15 +259,15 @@ def _check_nested(schema: Json, path: str, typed: bool, beside: Json) -> Iterato
 
 
 def _check_nested_parts(schema: Json, path: str, typed: bool, beside: Json) -> Iterator[FieldError]:
-    known = beside.get("properties") or {}
+    properties = beside.get("properties") or {}
     for name, inner in (schema.get("properties") or {}).items():
         where = f"{path}.properties[{name}]"
         if name == "metadata":
             yield forbidden(where, "must not be specified in a nested context")
-        elif name not in known:
+        elif name not in properties:
             outside = f"{re.sub(r'[.](allOf|anyOf|oneOf|not).*', '', path)}.properties[{name}]"
             yield required(outside, f"because it is defined in {where}")
-        yield from _check_nested(inner, where, False, known.get(name) or {})
+        yield from _check_nested(inner, where, False, properties.get(name) or {})
     if isinstance(schema.get("items"), dict):
         yield from _check_nested(schema["items"], f"{path}.items", False, beside.get("items") or {})
     for junctor in _JUNCTORS:

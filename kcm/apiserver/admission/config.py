@@ -29,8 +29,8 @@ def load_admission_config(path: Path) -> WebhookCredentials:
     for plugin in document.get("plugins") or ():
         name = plugin.get("name") if isinstance(plugin, dict) else None
         if name not in (_MUTATING, _VALIDATING):
-            known = f"{_MUTATING} and {_VALIDATING}"
-            raise ConfigurationError(f"{path}: plugin {name!r} is not known: known are {known}")
+            plugins = f"{_MUTATING} and {_VALIDATING}"
+            raise ConfigurationError(f"{path}: plugin {name!r} is not known: known are {plugins}")
         file = _kubeconfig_of(plugin, path)
         if file is not None:
             credentials[name] = load_credentials(file)

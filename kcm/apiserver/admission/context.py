@@ -47,16 +47,16 @@ class WriteContext:
 
         The second value keeps them in the form that the library for CEL holds.
         """
-        known = self._inputs.get(matched)
-        if known is None:
+        kept = self._inputs.get(matched)
+        if kept is None:
             variables = {
                 **self.write.to_json(matched),
                 "request": self.write.describe(matched),
                 "namespaceObject": self._namespace_json(),
                 "authorizer": authorization.authorizer(self.write.to_check()),
             }
-            known = self._inputs[matched] = (PolicyInput(variables), {})
-        return known
+            kept = self._inputs[matched] = (PolicyInput(variables), {})
+        return kept
 
     def asking(self) -> AbstractContextManager[None]:
         """Returns a context in which `authorizer` of expressions asks about the write's sender."""

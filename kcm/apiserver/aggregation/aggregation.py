@@ -89,8 +89,12 @@ class Aggregation:
         api = self._index.find(path.removeprefix(_DOCUMENT))
         if api is None or path != _DOCUMENT + api.path:
             return None
-        known = self.documents().by_name.get((api.group, api.version))
-        return api if known is not None and known.openapi_v3_hash and not known.openapi_v3 else None
+        document = self.documents().by_name.get((api.group, api.version))
+        return (
+            api
+            if document is not None and document.openapi_v3_hash and not document.openapi_v3
+            else None
+        )
 
     def documents(self) -> RemoteVersions:
         """Returns the versions that other servers serve, for this server's documents."""

@@ -130,8 +130,8 @@ class Prober:
 
     def _choose(self, api: RemoteApi) -> Sequence[Address]:
         service = api.service
-        known = self._resolver.resolve_all(service.namespace, service.name, service.port)
-        return self._rng.sample(known, min(ATTEMPTS, len(known)))
+        addresses = self._resolver.resolve_all(service.namespace, service.name, service.port)
+        return self._rng.sample(addresses, min(ATTEMPTS, len(addresses)))
 
     async def _ask(self, api: RemoteApi, address: Address) -> str:
         """Returns what is wrong with an address, "" if nothing is."""

@@ -155,9 +155,9 @@ class ApiIndex:
 
     def _describe(self) -> dict[str, tuple[Entry[APIService], RemoteApi | None]]:
         """Returns the API of each APIService. Those that have not changed are not read again."""
-        known, described = self._described, {}
+        kept, described = self._described, {}
         for entry in self._source.entries():
-            before = known.get(entry.key)
+            before = kept.get(entry.key)
             if before is None or before[0] is not entry:
                 before = (entry, describe(entry.obj))
             described[entry.key] = before

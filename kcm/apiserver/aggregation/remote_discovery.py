@@ -62,14 +62,14 @@ def parse_legacy(document: Any, group: str, version: str) -> list[Json]:
             "kind": _text(entry, "kind"),
         }
         scope = _NAMESPACED if entry.get("namespaced") is True else _CLUSTER
-        known = found.setdefault(name, {"resource": name, "scope": scope, "verbs": []})
+        kind_entry = found.setdefault(name, {"resource": name, "scope": scope, "verbs": []})
         if sub:
             described = {"subresource": sub, "responseKind": kind, "verbs": _texts(entry, "verbs")}
-            known.setdefault("subresources", []).append(described)
+            kind_entry.setdefault("subresources", []).append(described)
             continue
-        known |= {"responseKind": kind, "verbs": _texts(entry, "verbs")}
-        known["singularResource"] = _text(entry, "singularName")
-        known |= _named(entry)
+        kind_entry |= {"responseKind": kind, "verbs": _texts(entry, "verbs")}
+        kind_entry["singularResource"] = _text(entry, "singularName")
+        kind_entry |= _named(entry)
     return [{"responseKind": _kind(None), "singularResource": ""} | one for one in found.values()]
 
 
@@ -104,8 +104,8 @@ def _named(entry: Json) -> Json:
 
 
 def _kind(value: Any) -> Json:
-    known = value if isinstance(value, dict) else {}
-    return {field: _text(known, field) for field in ("group", "version", "kind")}
+    kind = value if isinstance(value, dict) else {}
+    return {field: _text(kind, field) for field in ("group", "version", "kind")}
 
 
 def _objects(value: Any) -> list[Json]:

@@ -92,26 +92,26 @@ class RemoteDocuments:
         return versions
 
     def _describe(self, api: RemoteApi) -> RemoteVersion:
-        known = self._of(api)
+        kept = self._of(api)
         return RemoteVersion(
             group=api.group,
             version=api.version,
             priority=api.priority,
-            resources=known.resources,
-            fresh=known.fresh and api.available,
-            openapi_v2=known.v2,
-            openapi_v3=known.v3,
-            openapi_v3_hash=known.v3_hash,
+            resources=kept.resources,
+            fresh=kept.fresh and api.available,
+            openapi_v2=kept.v2,
+            openapi_v3=kept.v3,
+            openapi_v3_hash=kept.v3_hash,
         )
 
     def _of(self, api: RemoteApi) -> _Known:
-        known = self._known.get(api.name)
+        kept = self._known.get(api.name)
         target = api.target
-        return known if known is not None and known.target == target else _Known(target)
+        return kept if kept is not None and kept.target == target else _Known(target)
 
-    def _learn(self, api: RemoteApi, known: _Known) -> None:
-        if self._known.get(api.name) != known:
-            self._known[api.name] = known
+    def _learn(self, api: RemoteApi, kept: _Known) -> None:
+        if self._known.get(api.name) != kept:
+            self._known[api.name] = kept
             self._generation += 1
 
     def forget(self) -> None:
@@ -185,8 +185,8 @@ class RemoteDocuments:
             raise FetchFailed(f"OpenAPI of {api.name}: {'; '.join(faults)}")
 
     async def _fetch_v2(self, api: RemoteApi, address: Address) -> None:
-        known = self._of(api)
-        document = await self._get_openapi(api, address, "/openapi/v2", known.v2_etag)
+        kept = self._of(api)
+        document = await self._get_openapi(api, address, "/openapi/v2", kept.v2_etag)
         if document.status == NOT_MODIFIED:
             return
         if document.status == NOT_FOUND:
@@ -203,15 +203,15 @@ class RemoteDocuments:
 
     async def _fetch_v3(self, api: RemoteApi, address: Address) -> None:
         document = await self._get_openapi(api, address, "/openapi/v3", "")
-        known = self._of(api)
+        kept = self._of(api)
         if document.status == NOT_FOUND:
-            converted = _convert(known.v2) if known.v2 is not None else None
+            converted = _convert(kept.v2) if kept.v2 is not None else None
             hashed = hashlib.sha256(converted).hexdigest()[:32].upper() if converted else ""
-            self._learn(api, replace(known, v3=converted, v3_hash=hashed))
+            self._learn(api, replace(kept, v3=converted, v3_hash=hashed))
             return
         if document.status != OK:
             raise ValueError(f"status {document.status} of /openapi/v3")
-        self._learn(api, replace(known, v3=None, v3_hash=_find_hash(parse_json(document), api)))
+        self._learn(api, replace(kept, v3=None, v3_hash=_find_hash(parse_json(document), api)))
 
     async def _get_openapi(self, api: RemoteApi, address: Address, path: str, etag: str) -> Answer:
         wanted = Wanted(path, OPENAPI_AGGREGATOR, OPENAPI_TIMEOUT, MOST_OPENAPI, etag=etag)

@@ -122,8 +122,8 @@ class Tokens:
         All known tokens are compared, each in constant time, so that the time reveals nothing.
         """
         wanted, owner = _hash(token), None
-        for known, user in self._users.items():
-            if hmac.compare_digest(known, wanted):
+        for token_of_user, user in self._users.items():
+            if hmac.compare_digest(token_of_user, wanted):
                 owner = user
         return owner
 

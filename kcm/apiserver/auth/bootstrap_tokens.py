@@ -92,8 +92,8 @@ class BootstrapTokens:
         secret = self._find(Secret, f"{NAMESPACE}/{PREFIX}{token_id}")
         if not isinstance(secret, Secret) or secret.deleting or not is_bootstrap_token(secret):
             return None
-        known = read_value(secret, "token-secret")
-        if not hmac.compare_digest(known.encode(), token_secret.encode()):
+        expected = read_value(secret, "token-secret")
+        if not hmac.compare_digest(expected.encode(), token_secret.encode()):
             return None
         if read_value(secret, "token-id") != token_id or has_expired(secret, self._clock.now()):
             return None

@@ -74,9 +74,9 @@ class Entry(Generic[Kind_co]):
         """
         if resource.conversion is None:
             return self
-        known = self._find_converted(resource)
-        if known is not None:
-            return known
+        converted_before = self._find_converted(resource)
+        if converted_before is not None:
+            return converted_before
         obj = codec.decode_stored(self.raw, resource)
         if obj.api_version != resource.api_version:
             raise errors.ConversionFailed(
@@ -98,9 +98,9 @@ class Entry(Generic[Kind_co]):
         return entry
 
     def _find_converted(self, resource: Resource) -> Entry | None:
-        for known in self._converted:
-            if known._resource is resource:
-                return known
+        for entry in self._converted:
+            if entry._resource is resource:
+                return entry
         return None
 
     def at_version(self, version: int) -> Entry:
@@ -154,16 +154,16 @@ class CacheEvent:
         """
         if resource.conversion is None:
             return self
-        known = self._converted  # read once: another thread may forget it
+        converted_before = self._converted  # read once: another thread may forget it
         if (
-            known is None
-            or known[0] is not resource
-            or (with_before and not known[1].is_whole(self))
+            converted_before is None
+            or converted_before[0] is not resource
+            or (with_before and not converted_before[1].is_whole(self))
         ):
             before = self.before.convert_to(resource) if self.before and with_before else None
             converted = CacheEvent(self.type, self.entry.convert_to(resource), before)
-            known = self._converted = (resource, converted)
-        return known[1]
+            converted_before = self._converted = (resource, converted)
+        return converted_before[1]
 
     def is_whole(self, original: CacheEvent) -> bool:
         """Reports whether this has the entry before, if the original has one."""

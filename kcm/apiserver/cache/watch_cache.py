@@ -248,13 +248,13 @@ class WatchCache(Generic[Kind]):
 
     def index(self, name: str, value_of: Callable[[KubeObject], str]) -> EntryIndex:
         """Returns the index of this name, by the value that `value_of` returns for an object."""
-        known = self._indexes.get(name)
-        if known is None:
+        built = self._indexes.get(name)
+        if built is None:
             with self._changed:
-                known = EntryIndex(self.get, value_of)
-                known.note(self._keys)
-                known = self._indexes.setdefault(name, known)
-        return known
+                built = EntryIndex(self.get, value_of)
+                built.note(self._keys)
+                built = self._indexes.setdefault(name, built)
+        return built
 
     def get(self, key: str) -> Entry[Kind] | None:
         """Returns the entry of an object, or None."""

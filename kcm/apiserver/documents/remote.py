@@ -45,8 +45,8 @@ class RemoteVersions:
         self, versions: Iterable[RemoteVersion] = (), before: RemoteVersions | None = None
     ) -> None:
         self.by_name = {(one.group, one.version): one for one in versions}
-        known = before.openapi if before is not None else None
-        self.openapi: RemoteVersions = known if known and known.describes(self) else self
+        former = before.openapi if before is not None else None
+        self.openapi: RemoteVersions = former if former and former.describes(self) else self
 
     def __contains__(self, name: object) -> bool:
         return name in self.by_name

@@ -93,10 +93,12 @@ def _require_reachable(node: str, address: str) -> None:
 
 def preferred_address(node: Node) -> str:
     """Returns the address at which a node is reached. Raises KubeletUnreachable without one."""
-    known = [(address.type, address.address) for address in node.status.addresses or ()]
-    reachable = next((value for kind in _PREFERRED for type_, value in known if type_ == kind), "")
+    addresses = [(address.type, address.address) for address in node.status.addresses or ()]
+    reachable = next(
+        (value for kind in _PREFERRED for type_, value in addresses if type_ == kind), ""
+    )
     if not reachable:
-        listed = " ".join(f"{{{kind} {value}}}" for kind, value in known)
+        listed = " ".join(f"{{{kind} {value}}}" for kind, value in addresses)
         raise KubeletUnreachable(f"no preferred addresses found; known addresses: [{listed}]")
     return reachable
 

@@ -77,12 +77,12 @@ class SimulatedContainer:
 
     def _status(self, pod: Pod) -> ContainerStatus | None:
         status = pod.status
-        known = (
+        statuses = (
             *(status.container_statuses or ()),
             *(status.init_container_statuses or ()),
             *(status.ephemeral_container_statuses or ()),
         )
-        return next((one for one in known if one.name == self.name), None)
+        return next((one for one in statuses if one.name == self.name), None)
 
     async def follow(self, run: OutputRun, since: datetime) -> AsyncIterator[Sequence[Line]]:
         """Yields the lines of an attempt after `since`, until it ends or its pod is gone.

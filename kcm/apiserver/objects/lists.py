@@ -43,9 +43,9 @@ def get(store: Store, cacher: Cacher, request: ApiRequest) -> Response:
     else:
         raw = store.get_raw(info.resource, info.key)
         # An entry may be known in the version of the request, which saves a conversion.
-        known = cached is not None and cached.raw == raw
+        is_fresh = cached is not None and cached.raw == raw
         entry = (
-            cached if cached is not None and known else _read_entry(info.resource, info.key, raw)
+            cached if cached is not None and is_fresh else _read_entry(info.resource, info.key, raw)
         )
     if request.form.as_:
         greenlets.raise_if_many_values(entry.raw)

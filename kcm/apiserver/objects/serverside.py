@@ -173,14 +173,14 @@ def _managers(
     application: Application, live: dict[str, Any], old: KubeObject
 ) -> tuple[Paths, list[ManagedFieldsEntry]]:
     """Returns the paths that the applier has owned so far, and the other managers."""
-    known = parse_managers(old.metadata.managed_fields)
-    if not known:
+    managers = parse_managers(old.metadata.managed_fields)
+    if not managers:
         everything = paths(live, application.resource.model, application.subresource, nodes=True)
         version, time = application.resource.api_version, format_time(application.now)
         return frozenset(), [ManagedFieldsEntry(BEFORE, "Update", version, time, everything)]
     self = application.as_manager(frozenset()).identity
-    mine = [m for m in known if m.identity == self]
-    others = [m for m in known if m not in mine]
+    mine = [m for m in managers if m.identity == self]
+    others = [m for m in managers if m not in mine]
     return (mine[0].owned if mine else frozenset()), others
 
 

@@ -128,7 +128,7 @@ def update(store: Store, request: ApiRequest, cacher: Cacher | None = None) -> R
 
     for _ in range(_ATTEMPTS):
         try:
-            stored = modify(store, request, change, known=_known(cacher, request.info))
+            stored = modify(store, request, change, cached=_find_cached(cacher, request.info))
             return object_response(request, stored, warnings=warnings)
         except errors.NotFound:
             if info.subresource or not updating.creates_on_update(info.resource):
@@ -258,11 +258,11 @@ def patch(store: Store, request: ApiRequest, cacher: Cacher | None = None) -> Re
         warnings.extend(client_warnings.of(new))
         return new
 
-    stored = modify(store, request, change, known=_known(cacher, request.info))
+    stored = modify(store, request, change, cached=_find_cached(cacher, request.info))
     return object_response(request, stored, warnings=warnings)
 
 
-def _known(cacher: Cacher | None, info: RequestInfo) -> KubeObject | None:
+def _find_cached(cacher: Cacher | None, info: RequestInfo) -> KubeObject | None:
     """Returns the object from the watch cache, or None.
 
     So most changes need no read of the store. Custom objects are not returned, since their
@@ -287,12 +287,12 @@ def modify(
     change: Callable[[Any], KubeObject],
     *,
     manager: FieldManager | None = None,
-    known: KubeObject | None = None,
+    cached: KubeObject | None = None,
 ) -> KubeObject:
     """Changes an object through the request's subresource, and returns it.
 
     A dry run stores nothing. Changed fields are owned by `manager`, by default the request's field
-    manager. `known` is a recent state of the object, as for `Store.modify`.
+    manager. `cached` is a recent state of the object, as for `Store.modify`.
     """
     info, manager = request.info, manager or FieldManager(request.manager)
     part = Subresource(info.subresource)
@@ -305,7 +305,7 @@ def modify(
             change,
             subresource=part,
             manager=manager,
-            known=known,
+            cached=cached,
             request=asks,
         )
     old = store.get(info.resource, info.key)
@@ -324,9 +324,9 @@ def delete(store: Store, request: ApiRequest, cacher: Cacher | None = None) -> R
     info = request.info
     options, dry = reading.read_delete_options(request)
     asks = admission.delete_request(request, options)
-    known = None if dry else _known(cacher, info)
+    cached = None if dry else _find_cached(cacher, info)
     obj, gone = delete_object(
-        store, info.resource, info.key, options, dry=dry, known=known, asks=asks
+        store, info.resource, info.key, options, dry=dry, cached=cached, asks=asks
     )
     if gone and info.resource.name not in RETURN_DELETED:
         return json_response(status.deletion_status(info.resource, obj.name, obj.uid))
@@ -340,17 +340,17 @@ def delete_object(
     options: DeleteOptions,
     *,
     dry: bool,
-    known: KubeObject | None = None,
+    cached: KubeObject | None = None,
     asks: AdmissionRequest | None = None,
 ) -> tuple[KubeObject, bool]:
-    """Deletes an object. Returns its last state, and whether it is removed. `known` is a recent
+    """Deletes an object. Returns its last state, and whether it is removed. `cached` is a recent
     state of the object, as for `Store.delete`.
     """
     if dry:
         old = store.get(resource, key)
         item = store.items.build_delete(old, options, request=asks)
         return (old, False) if item is None else (item.obj, item.op == "delete")
-    obj = store.delete(resource, key, options, known=known, request=asks)
+    obj = store.delete(resource, key, options, cached=cached, request=asks)
     return obj, not obj.deleting or rules.finishes_deletion(obj)
 
 

@@ -105,9 +105,9 @@ def _change(store: Store, names: Iterable[str], wanted: InstanceState) -> None:
 
 
 def _require_known(store: Store, state: SimState, names: Iterable[str]) -> None:
-    known = {*simulated_nodes(store), *state.instances()}
+    existing = {*simulated_nodes(store), *state.instances()}
     for name in names:
-        if name not in known:
+        if name not in existing:
             raise errors.NotFound(
                 f'the cloud has no instance "{name}"; kcm cloud instances lists them', name=name
             )

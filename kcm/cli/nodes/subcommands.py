@@ -56,10 +56,10 @@ def start(names: tuple[str, ...]) -> None:
     """
     now = datetime.now(UTC).replace(microsecond=0)
     with open_store() as store:
-        known = {node.node.name for node in list_registered_nodes(store)}
+        registered = {node.node.name for node in list_registered_nodes(store)}
         commands.send(store, {name: NodeCommand("started", now) for name in names})
         for name in names:
-            what = "reports" if name in known else "registers, if it is the simulator's,"
+            what = "reports" if name in registered else "registers, if it is the simulator's,"
             click.echo(f"{name} starts: it {what} within a second")
         click.echo("The control plane removes its taints when the node is ready.")
         _warn_without_simulator(store)

@@ -56,28 +56,28 @@ class ShownChanges:
         position = self._store.resource_version()
         objects = each_list_item(self._store, resource, namespace=self._chosen.scope(resource))
         present = {obj.key: obj for obj in objects if self._is_selected(resource, obj)}
-        known = self._known[resource]
-        gone = [obj for key, obj in known.items() if key not in present]
-        new = [obj for key, obj in present.items() if not _same(known.get(key), obj)]
+        shown = self._known[resource]
+        gone = [obj for key, obj in shown.items() if key not in present]
+        new = [obj for key, obj in present.items() if not _same(shown.get(key), obj)]
         self._known[resource] = present
         if gone or new:
             self._show(resource, gone + new)
         return position
 
     def _see(self, change: WatchEntry) -> None:
-        known = self._known[change.resource]
+        shown = self._known[change.resource]
         obj = damage.decode_change(change)
         if obj is None:  # the name is enough to show that something was deleted
-            obj = known.get(change.key) if change.type == "DELETED" else None
+            obj = shown.get(change.key) if change.type == "DELETED" else None
         if obj is None:
             return
         selected = self._is_selected(change.resource, obj)
-        if not selected and change.key not in known:
+        if not selected and change.key not in shown:
             return
         if change.type == "DELETED" or not selected:
-            known.pop(change.key, None)
+            shown.pop(change.key, None)
         else:
-            known[change.key] = obj
+            shown[change.key] = obj
         self._show(change.resource, [obj])
 
     def _is_selected(self, resource: Resource, obj: KubeObject) -> bool:

@@ -24,8 +24,8 @@ SETTINGS = {
 
 def manager_flags(given: Sequence[str]) -> list[str]:
     """Returns the manager's flags for short times, followed by `given`, which override them."""
-    known = _known()
-    return [*(f"--{name}={value}" for name, value in _FLAGS.items() if name in known), *given]
+    names = _known()
+    return [*(f"--{name}={value}" for name, value in _FLAGS.items() if name in names), *given]
 
 
 def _known() -> set[str]:

@@ -339,8 +339,8 @@ def _with_started(status: CronJobStatus, job: KubeObject, due: datetime) -> Cron
     A Job that has ended already is not added to the active ones.
     """
     status = status.replace(last_schedule_time=due)
-    known = any(ref.uid == job.uid for ref in status.active or ())
-    if known or (isinstance(job, Job) and end_condition(job) is not None):
+    is_listed = any(ref.uid == job.uid for ref in status.active or ())
+    if is_listed or (isinstance(job, Job) and end_condition(job) is not None):
         return status
     reference = ObjectReference(
         api_version=job.api_version,

@@ -123,13 +123,13 @@ def _present_on(node: str, view: View) -> frozenset[str]:
 def _record_revision(
     daemon_set: DaemonSet, revisions: Sequence[ControllerRevision], view: View
 ) -> Recorded:
-    known = view.lister(ControllerRevision)
+    lister = view.lister(ControllerRevision)
     return record_revision(
         daemon_set,
         daemon_set.spec.template,
         revisions,
         daemon_set.status.collision_count or 0,
-        lambda key: known.find(key) is not None,
+        lambda key: lister.find(key) is not None,
         label=REVISION_HASH,
     )
 

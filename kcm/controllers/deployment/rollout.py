@@ -104,5 +104,5 @@ def available_in(drafts: Iterable[Draft]) -> int:
 def is_scaled(rollout: Rollout) -> bool:
     """Reports whether the Deployment was scaled since its ReplicaSets were given their sizes."""
     replicas = wanted_replicas(rollout.deployment)
-    known = (read_number(d.rs.annotations, DESIRED) for d in rollout.all if d.replicas > 0)
-    return any(number is not None and number != replicas for number in known)
+    recorded = (read_number(d.rs.annotations, DESIRED) for d in rollout.all if d.replicas > 0)
+    return any(number is not None and number != replicas for number in recorded)

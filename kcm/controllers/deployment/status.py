@@ -75,7 +75,7 @@ def count_replicas(
     available = sum(rs.status.available_replicas or 0 for rs in sets.all)
     ready = sum(rs.status.ready_replicas or 0 for rs in sets.all)
     leaving = [rs.status.terminating_replicas for rs in sets.all]
-    known = [count for count in leaving if count is not None]
+    counted = [count for count in leaving if count is not None]
     status = base.replace(
         observed_generation=deployment.metadata.generation,
         replicas=total or None,
@@ -83,7 +83,7 @@ def count_replicas(
         ready_replicas=ready or None,
         available_replicas=available or None,
         unavailable_replicas=max(total - available, 0) or None,
-        terminating_replicas=sum(known) if known and len(known) == len(leaving) else None,
+        terminating_replicas=sum(counted) if counted and len(counted) == len(leaving) else None,
     )
     if available >= wanted_replicas(deployment) - max_unavailable(deployment):
         availability = ("True", "MinimumReplicasAvailable", "Deployment has minimum availability.")

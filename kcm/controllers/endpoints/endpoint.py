@@ -176,7 +176,7 @@ def subsets_of(service: Service, pods: Iterable[Pod]) -> list[EndpointSubset]:
     """
     always = bool(service.spec.publish_not_ready_addresses)
     family = 6 if (service.spec.ip_families or ["IPv4"])[0] == "IPv6" else 4
-    known: dict[_Host, EndpointAddress] = {}
+    addresses_by_host: dict[_Host, EndpointAddress] = {}
     # by port, whether each address is ready
     hosts: dict[_Port, dict[_Host, bool]] = defaultdict(dict)
     for pod in pods:
@@ -184,13 +184,13 @@ def subsets_of(service: Service, pods: Iterable[Pod]) -> list[EndpointSubset]:
         if not addresses or (pod.deleting and not always):
             continue
         host = addresses[0], pod.uid
-        known[host] = _address(service, pod, addresses[0])
+        addresses_by_host[host] = _address(service, pod, addresses[0])
         for port in _ports(service, pod):
             hosts[port][host] = always or is_ready(pod)
     shared: dict[frozenset[tuple[_Host, bool]], list[_Port]] = defaultdict(list)
     for port, listening in hosts.items():
         shared[frozenset(listening.items())].append(port)
-    subsets = [_subset(ports, sorted(same), known) for same, ports in shared.items()]
+    subsets = [_subset(ports, sorted(same), addresses_by_host) for same, ports in shared.items()]
     return sorted(subsets, key=lambda subset: str(subset.ports))
 
 
@@ -220,12 +220,12 @@ def truncate_subsets(most: int, subsets: list[EndpointSubset]) -> tuple[list[End
 def _subset(
     ports: list[_Port],
     hosts: Iterable[tuple[_Host, bool]],
-    known: Mapping[_Host, EndpointAddress],
+    addresses_by_host: Mapping[_Host, EndpointAddress],
 ) -> EndpointSubset:
     ready: list[EndpointAddress] = []
     unready: list[EndpointAddress] = []
     for host, is_up in hosts:
-        (ready if is_up else unready).append(known[host])
+        (ready if is_up else unready).append(addresses_by_host[host])
     return EndpointSubset(
         addresses=ready or None,
         not_ready_addresses=unready or None,

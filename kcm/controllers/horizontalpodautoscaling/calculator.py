@@ -231,12 +231,12 @@ def _count_values(metrics: Mapping[str, PodMetric], groups: Groups) -> dict[str,
 
 def _percent(amounts: Mapping[str, int], requests: Mapping[str, int]) -> tuple[int, int]:
     """Returns the usage in whole percent of the requests, and the average amount."""
-    known = [(amount, requests[name]) for name, amount in amounts.items() if name in requests]
-    requested = sum(request for _, request in known)
+    pairs = [(amount, requests[name]) for name, amount in amounts.items() if name in requests]
+    requested = sum(request for _, request in pairs)
     if not requested:
         raise MetricError("no metrics returned matched known pods")
-    used = sum(amount for amount, _ in known)
-    return used * 100 // requested, used // len(known)
+    used = sum(amount for amount, _ in pairs)
+    return used * 100 // requested, used // len(pairs)
 
 
 def _average(amounts: Mapping[str, int]) -> int:

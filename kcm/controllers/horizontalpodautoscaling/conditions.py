@@ -22,11 +22,11 @@ def with_condition(
 ) -> HorizontalPodAutoscalerStatus:
     """Returns the status with a condition. The transition time changes with its status only."""
     conditions = list(status.conditions or ())
-    known = next((index for index, c in enumerate(conditions) if c.type == condition.type), None)
-    if known is None:
+    place = next((index for index, c in enumerate(conditions) if c.type == condition.type), None)
+    if place is None:
         conditions.append(condition.replace(last_transition_time=now.replace(microsecond=0)))
         return status.replace(conditions=conditions)
-    same = conditions[known].status == condition.status
-    since = conditions[known].last_transition_time if same else None
-    conditions[known] = condition.replace(last_transition_time=since or now.replace(microsecond=0))
+    same = conditions[place].status == condition.status
+    since = conditions[place].last_transition_time if same else None
+    conditions[place] = condition.replace(last_transition_time=since or now.replace(microsecond=0))
     return status.replace(conditions=conditions)

@@ -145,8 +145,8 @@ def finished_at(pod: Pod) -> datetime:
 
 def _containers_finished_at(pod: Pod) -> datetime | None:
     ends = [_latest_finish(status) for status in _long_running(pod)]
-    known = [end for end in ends if end is not None]
-    return max(known) if known and len(known) == len(ends) else None
+    finished = [end for end in ends if end is not None]
+    return max(finished) if finished and len(finished) == len(ends) else None
 
 
 def _long_running(pod: Pod) -> Iterator[ContainerStatus]:

@@ -122,9 +122,9 @@ def _index(state: JobState) -> None:
     state.succeeded_indexes = state.counted_indexes.with_indexes(indexes_of(ended))
     state.succeeded = len(state.succeeded_indexes)
     if has_limit_per_index(job):
-        known = Indexes.parse(status.failed_indexes, state.completions)
+        failed_before = Indexes.parse(status.failed_indexes, state.completions)
         lost = _uncounted_pods(state, set(), lambda pod: _fails_its_index(job, pod))
-        state.failed_indexes = known.with_indexes(indexes_of(lost))
+        state.failed_indexes = failed_before.with_indexes(indexes_of(lost))
 
 
 def _fails_its_index(job: Job, pod: Pod) -> bool:

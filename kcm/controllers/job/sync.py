@@ -127,8 +127,8 @@ class _JobSync:
 
     def _is_to_end(self) -> bool:
         """Reports whether the interim condition is new to the status."""
-        known = self._first.conditions == self._job.status.conditions
-        return self._state.finished is not None and not known
+        is_recorded = self._first.conditions == self._job.status.conditions
+        return self._state.finished is not None and not is_recorded
 
     def _next(self) -> float | None:
         if self._state.finished is not None:

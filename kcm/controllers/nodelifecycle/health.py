@@ -64,11 +64,11 @@ def mark_unknown(heartbeat: float, now: datetime, obj: Node) -> Node:
         return obj
     if ready is not None and ready.status == "Unknown":
         return obj
-    known = {c.type: c for c in obj.status.conditions or ()}
+    by_type = {c.type: c for c in obj.status.conditions or ()}
     stamp = now.replace(microsecond=0)
     for type in _REPORTED:
-        known[type] = _unknown_condition(known.get(type), type, obj, stamp)
-    return obj.with_status(obj.status.replace(conditions=list(known.values())))
+        by_type[type] = _unknown_condition(by_type.get(type), type, obj, stamp)
+    return obj.with_status(obj.status.replace(conditions=list(by_type.values())))
 
 
 def _unknown_condition(

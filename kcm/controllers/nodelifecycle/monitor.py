@@ -87,9 +87,11 @@ class Monitor:
 
     def _forget_deleted(self, present: dict[str, str]) -> None:
         """Forgets deleted nodes. A node registered anew under an old name is another node."""
-        known = self._memory.nodes
-        for name in [name for name, health in known.items() if present.get(name) != health.uid]:
-            gone = Node(metadata=ObjectMeta(name=name, uid=known.pop(name).uid))
+        remembered = self._memory.nodes
+        for name in [
+            name for name, health in remembered.items() if present.get(name) != health.uid
+        ]:
+            gone = Node(metadata=ObjectMeta(name=name, uid=remembered.pop(name).uid))
             message = f"Node {name} event: Removing Node {name} from Controller"
             self._result.plan.record(gone, "RemovingNode", message)
 

@@ -68,9 +68,9 @@ class Placer:
             if node is not None and node.node is not None and self.fits(template, info, node):
                 return node
         moment = (self.snapshot.log_end, self.snapshot.nominations)
-        known = template.failed
-        if known and known[0] == moment and not info.nominated and own is None:
-            return known[1]
+        failures = template.failed
+        if failures and failures[0] == moment and not info.nominated and own is None:
+            return failures[1]
         indexes, rejections = self._search(template, info)
         if not indexes:
             fit_error = FitError([rejections[n] for n in range(len(self.snapshot.nodes))])
@@ -163,13 +163,13 @@ class Placer:
         if info.nominated or template.rules or any(rule.counts_pods_of(node) for rule in own):
             return self.check(template, info, node)
         moment = self.snapshot.nominated_at[node.name]
-        known = template.contested.get(node.index)
-        if known is None or known[0] != moment:
+        checked = template.contested.get(node.index)
+        if checked is None or checked[0] != moment:
             with with_pods(template, node, rivals_on(self.snapshot, info, node.name)):
                 rejection = template.filters.filter(node)
-            known = moment, rejection or template.filters.filter(node)
-            template.contested[node.index] = known
-        rejection = known[1]
+            checked = moment, rejection or template.filters.filter(node)
+            template.contested[node.index] = checked
+        rejection = checked[1]
         for rule in own:
             rejection = rejection or rule.filter(node)
         return rejection

@@ -127,10 +127,10 @@ class Snapshot:
             if self._storage_versions:
                 self.cluster_events.append(ClusterEvent(self.moment, ClusterEventKind.STORAGE, ""))
             self._storage_versions = versions
-        known, present = self._claims, {}
+        claims_before, present = self._claims, {}
         for claim in claims:
             key, version = claim.key, claim.metadata.resource_version
-            before = known.get(key)
+            before = claims_before.get(key)
             if before is not None and before[0] == version and version is not None:
                 present[key] = before
                 continue
@@ -221,11 +221,11 @@ class Snapshot:
             info.index = index
 
     def _update_pods(self, pods: Sequence[Pod]) -> None:
-        known, assumed = self.pods, self._assumed
+        pods_before, assumed = self.pods, self._assumed
         self._assumed = set()
         alive = 0
         for pod in pods:
-            info = known.get(pod.metadata.uid or "")
+            info = pods_before.get(pod.metadata.uid or "")
             if info is not None and info.is_made_from(pod) and info.uid not in assumed:
                 alive += 1
             elif info is not None and info.is_current(pod):
@@ -233,9 +233,9 @@ class Snapshot:
                 alive += 1
             else:
                 alive += self._replace(info, pod)
-        if alive != len(known):
+        if alive != len(pods_before):
             present = {pod.metadata.uid for pod in pods if not is_terminal(pod)}
-            for info in [info for uid, info in known.items() if uid not in present]:
+            for info in [info for uid, info in pods_before.items() if uid not in present]:
                 self._remove(info)
 
     def _replace(self, old: PodInfo | None, pod: Pod) -> bool:

@@ -93,9 +93,9 @@ class StatefulSetController(Controller):
             stateful_set, selector, own_and_orphans(stateful_set, ControllerRevision, view)
         )
         plan = Plan().then(*claimed.writes, *history.writes, essential=True)
-        known = view.lister(ControllerRevision)
+        lister = view.lister(ControllerRevision)
         revisions = Revisions.of(
-            stateful_set, history.objects, lambda name: known.find(name) is not None
+            stateful_set, history.objects, lambda name: lister.find(name) is not None
         )
         return self._build_plan(plan, stateful_set, claimed.objects, revisions, view)
 

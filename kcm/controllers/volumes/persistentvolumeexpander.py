@@ -92,6 +92,8 @@ def growing_claims(change: Change, view: View) -> Iterable[str]:
     old, new = change.old, change.new
     if not isinstance(new, PersistentVolumeClaim) or not _wants_more(new):
         return
-    known = isinstance(old, PersistentVolumeClaim) and _wants_more(old)
-    if not known or (isinstance(old, PersistentVolumeClaim) and requested(new) > requested(old)):
+    grew_already = isinstance(old, PersistentVolumeClaim) and _wants_more(old)
+    if not grew_already or (
+        isinstance(old, PersistentVolumeClaim) and requested(new) > requested(old)
+    ):
         yield new.key

@@ -44,11 +44,11 @@ def update(new: APIService, old: APIService) -> Faults:
 
 
 def status_update(new: APIService, old: APIService) -> Faults:
-    known = (TRUE, FALSE, UNKNOWN)
+    statuses = (TRUE, FALSE, UNKNOWN)
     return meta.metadata_update(new, old) + [
-        not_supported(f"status.conditions[{place}].status", condition.status, known)
+        not_supported(f"status.conditions[{place}].status", condition.status, statuses)
         for place, condition in enumerate(new.status.conditions or ())
-        if condition.status not in known
+        if condition.status not in statuses
     ]
 
 

@@ -79,7 +79,7 @@ def _status(definition: CustomResourceDefinition) -> Faults:
         none = definition.status.stored_versions
         return [*names_faults, invalid(path, none, "must have at least one stored version")]
     versions = definition.spec.versions
-    known = {version.name for version in versions}
+    names = {version.name for version in versions}
     return [
         *names_faults,
         *(
@@ -90,7 +90,7 @@ def _status(definition: CustomResourceDefinition) -> Faults:
         *(
             invalid(f"{path}[{index}]", name, _STILL_STORED.format(name))
             for index, name in enumerate(stored)
-            if name not in known
+            if name not in names
         ),
     ]
 

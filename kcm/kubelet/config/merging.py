@@ -47,24 +47,24 @@ class PodStorage:
         the pods are returned as they are.
         """
         source = update.source
-        known = self._pods.setdefault(source, {})
+        of_source = self._pods.setdefault(source, {})
         changed: dict[Operation, list[Pod]] = {op: [] for op in ORDER}
         match update.op:
             case Operation.SET:
                 first = source not in self.complete
                 self.complete.add(source)
-                self._set(known, source, update.pods, changed, now)
+                self._set(of_source, source, update.pods, changed, now)
             case Operation.REMOVE:
                 first = False
-                gone = (known.pop(pod.uid or "", None) for pod in update.pods)
+                gone = (of_source.pop(pod.uid or "", None) for pod in update.pods)
                 changed[Operation.REMOVE] = [pod for pod in gone if pod is not None]
             case Operation.RESTORE:
                 pods = [_annotate(pod, source, now) for pod in update.pods]
-                known.update((pod.uid or "", pod) for pod in pods)
+                of_source.update((pod.uid or "", pod) for pod in pods)
                 return [PodUpdate(Operation.RESTORE, source, pods)] if pods else []
             case _:
                 first = False
-                self._merge(known, _drop_duplicates(source, update.pods), source, changed, now)
+                self._merge(of_source, _drop_duplicates(source, update.pods), source, changed, now)
         updates = [PodUpdate(op, source, changed[op]) for op in ORDER if changed[op]]
         if first and not changed[Operation.ADD]:
             # An update without pods makes the sync loop mark the source as ready.
@@ -73,7 +73,7 @@ class PodStorage:
 
     def _set(
         self,
-        known: dict[str, Pod],
+        of_source: dict[str, Pod],
         source: str,
         pods: Sequence[Pod],
         changed: dict[Operation, list[Pod]],
@@ -81,13 +81,13 @@ class PodStorage:
     ) -> None:
         unique = _drop_duplicates(source, pods)
         present = {pod.uid or "" for pod in unique}
-        for uid in [uid for uid in known if uid not in present]:
-            changed[Operation.REMOVE].append(known.pop(uid))
-        self._merge(known, unique, source, changed, now)
+        for uid in [uid for uid in of_source if uid not in present]:
+            changed[Operation.REMOVE].append(of_source.pop(uid))
+        self._merge(of_source, unique, source, changed, now)
 
     def _merge(
         self,
-        known: dict[str, Pod],
+        of_source: dict[str, Pod],
         pods: Sequence[Pod],
         source: str,
         changed: dict[Operation, list[Pod]],
@@ -95,15 +95,15 @@ class PodStorage:
     ) -> None:
         for pod in pods:
             uid = pod.uid or ""
-            old = known.get(uid)
-            new = known[uid] = _annotate(pod, source, now, old)
+            old = of_source.get(uid)
+            new = of_source[uid] = _annotate(pod, source, now, old)
             operation = Operation.ADD if old is None else compute_operation(old, new)
             if operation is not None:
                 changed[operation].append(new)
 
     def pods(self) -> list[Pod]:
         """Returns all pods of all sources."""
-        return [pod for known in self._pods.values() for pod in known.values()]
+        return [pod for of_source in self._pods.values() for pod in of_source.values()]
 
 
 def compute_operation(old: Pod, new: Pod) -> Operation | None:

@@ -157,8 +157,8 @@ def resource_value(
     if chosen is None:
         raise ContainerConfigError(f"container {name} not found")
     kind, _, resource = ref.resource.partition(".")
-    known = resource in _RESOURCES or resource.startswith(_HUGE)
-    if kind not in ("limits", "requests") or not known:
+    is_supported = resource in _RESOURCES or resource.startswith(_HUGE)
+    if kind not in ("limits", "requests") or not is_supported:
         raise ContainerConfigError(f"unsupported container resource : {ref.resource}")
     amount = _amount(chosen, kind, resource, location)
     return str(-(-amount.nanos // _unit(ref.divisor or Quantity(), resource)))

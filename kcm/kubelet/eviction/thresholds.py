@@ -223,9 +223,9 @@ def _parse_signal(flag: str, name: str) -> Signal:
     try:
         return Signal(name)
     except ValueError:
-        known = ", ".join(signal.value for signal in Signal)
+        signals = ", ".join(signal.value for signal in Signal)
         raise ConfigurationError(
-            f"{flag}: {name!r} is not an eviction signal; the signals are {known}"
+            f"{flag}: {name!r} is not an eviction signal; the signals are {signals}"
         ) from None
 
 

@@ -344,9 +344,12 @@ def _runtime_pod(
     if sandboxes:
         config = sandboxes[0].config
         return RuntimePod(uid, config.name, config.namespace, containers, sandboxes)
-    known = containers[0].labels
+    first_labels = containers[0].labels
     return RuntimePod(
-        uid, known.get(labels.POD_NAME, ""), known.get(labels.POD_NAMESPACE, ""), containers
+        uid,
+        first_labels.get(labels.POD_NAME, ""),
+        first_labels.get(labels.POD_NAMESPACE, ""),
+        containers,
     )
 
 

@@ -75,21 +75,21 @@ class Cleanup:
     def run(self) -> None:
         """Cleans up once. Raises ContainerRuntimeError if the runtime cannot be listed."""
         desired = self._pods.pods()
-        known = self._states.sync_known_pods(desired)
-        running = {uid for uid, worker in known.items() if worker.state is not WorkType.TERMINATED}
+        states = self._states.sync_known_pods(desired)
+        running = {uid for uid, worker in states.items() if worker.state is not WorkType.TERMINATED}
         runtime_pods = self._runtime_manager.pods()
         self._prober.cleanup(running)
-        kept = uids_of(desired) | uids_of(self._pods.mirrors()) | set(known)
+        kept = uids_of(desired) | uids_of(self._pods.mirrors()) | set(states)
         self._statuses.remove_orphans(kept)
         self._reasons.keep_only(kept)
         for uid in self._states.take_restarting():
             self._statuses.forget(uid)  # it is that of the pod's earlier run
         self._remove_orphaned_folders(desired, runtime_pods)
         self._run_in_background(self._delete_orphaned_mirrors)
-        self._start_unknown_pods(desired, known)
-        self._kill_unknown_pods(runtime_pods, known)
-        self._kill_orphaned_workers(known)
-        self._collect_garbage(pods_gone=any(uid not in known for uid in runtime_pods))
+        self._start_unknown_pods(desired, states)
+        self._kill_unknown_pods(runtime_pods, states)
+        self._kill_orphaned_workers(states)
+        self._collect_garbage(pods_gone=any(uid not in states for uid in runtime_pods))
         self._runtime_manager.backoff.gc()
 
     def _remove_orphaned_folders(
@@ -116,12 +116,14 @@ class Cleanup:
             except errors.Temporary as error:
                 log.info("orphaned mirror pod stays for now", pod=mirror.key, error=str(error))
 
-    def _start_unknown_pods(self, desired: Iterable[Pod], known: dict[str, PodWorkerState]) -> None:
+    def _start_unknown_pods(
+        self, desired: Iterable[Pod], states: dict[str, PodWorkerState]
+    ) -> None:
         """Starts desired pods that have no worker because housekeeping has just forgotten them."""
         for pod in desired:
             uid = pod.uid or ""
             # This leaves out pods that were rejected.
-            if uid in known or self._statuses.last(pod).phase in TERMINAL:
+            if uid in states or self._statuses.last(pod).phase in TERMINAL:
                 continue
             self._workers.update_pod(
                 UpdatePodOptions(
@@ -131,14 +133,14 @@ class Cleanup:
                     start_time=self._clock.monotonic(),
                 )
             )
-            known[uid] = PodWorkerState(WorkType.SYNC, has_config=True)
+            states[uid] = PodWorkerState(WorkType.SYNC, has_config=True)
 
     def _kill_unknown_pods(
-        self, runtime_pods: Mapping[str, RuntimePod], known: Mapping[str, PodWorkerState]
+        self, runtime_pods: Mapping[str, RuntimePod], states: Mapping[str, PodWorkerState]
     ) -> None:
         """Kills pods that run without a worker."""
         for uid, pod in runtime_pods.items():
-            if uid in known or not _is_running(pod):
+            if uid in states or not _is_running(pod):
                 continue
             log.info("Clean up containers for orphaned pod we had not seen before", uid=uid)
             self._workers.update_pod(
@@ -149,9 +151,9 @@ class Cleanup:
                 )
             )
 
-    def _kill_orphaned_workers(self, known: Mapping[str, PodWorkerState]) -> None:
+    def _kill_orphaned_workers(self, states: Mapping[str, PodWorkerState]) -> None:
         """Kills pods that their source no longer has and whose workers still sync them."""
-        for uid, worker in known.items():
+        for uid, worker in states.items():
             if worker.orphan and worker.state is WorkType.SYNC:
                 pod = self._states.pod_of(uid)
                 if pod is not None:

@@ -130,9 +130,9 @@ class PodWorkers:
         if update.pod is not None:
             return update
         status.observed_runtime = True
-        for known in (status.pending, status.active):
-            if known is not None and known.pod is not None:
-                return replace(update, pod=known.pod, running_pod=None)
+        for known_update in (status.pending, status.active):
+            if known_update is not None and known_update.pod is not None:
+                return replace(update, pod=known_update.pod, running_pod=None)
         return update
 
     def _accept(self, status: PodSyncStatus, update: UpdatePodOptions) -> None:

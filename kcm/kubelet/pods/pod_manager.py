@@ -46,7 +46,7 @@ class PodManager:
             by_uid = self._mirrors if mirror else self._pods
             by_name = self._mirrors_by_name if mirror else self._by_name
             by_uid.pop(pod.uid or "", None)
-            if (known := by_name.get(full_name(pod))) is not None and known.uid == pod.uid:
+            if (present := by_name.get(full_name(pod))) is not None and present.uid == pod.uid:
                 del by_name[full_name(pod)]
 
     def pods(self) -> list[Pod]:

@@ -68,8 +68,10 @@ class Prober:
         timeout = float(spec.timeout_seconds or DEFAULT_TIMEOUT)
         if spec.exec is not None:
             # Only values in the spec are known here; other references stay as they are.
-            known = {variable.name: variable.value or "" for variable in probed.container.env or ()}
-            command = list(expand_all(spec.exec.command or (), known))
+            variables = {
+                variable.name: variable.value or "" for variable in probed.container.env or ()
+            }
+            command = list(expand_all(spec.exec.command or (), variables))
             return self._exec(container_id, command, timeout)
         if spec.http_get is not None:
             return self._get(probed, status.pod_ip or "", timeout)

@@ -53,23 +53,25 @@ def accept_tunnel(scope: Scope) -> MessageConnection:
     return websocket.WebSocket(_accept_websocket(scope, portforward.SUBPROTOCOLS))
 
 
-def _accept_websocket(scope: Scope, known: Sequence[str]) -> Taken:
+def _accept_websocket(scope: Scope, protocols: Sequence[str]) -> Taken:
     if wrong := websocket.find_fault(scope):
         raise errors.BadRequest(wrong)
-    chosen = _choose(websocket.list_offered(scope), known)
+    chosen = _choose(websocket.list_offered(scope), protocols)
     return _accept(scope, websocket.build_handshake(scope, chosen))
 
 
-def _accept_spdy(scope: Scope, known: Sequence[str]) -> Taken:
-    chosen = _choose(websocket.list_offered(scope, spdychannels.VERSIONS), known)
+def _accept_spdy(scope: Scope, protocols: Sequence[str]) -> Taken:
+    chosen = _choose(websocket.list_offered(scope, spdychannels.VERSIONS), protocols)
     return _accept(scope, spdychannels.build_acceptance(chosen))
 
 
-def _choose(offered: Sequence[str], known: Sequence[str]) -> str:
+def _choose(offered: Sequence[str], protocols: Sequence[str]) -> str:
     """Returns the first offered subprotocol that is known. Raises BadRequest."""
-    chosen = next((name for name in offered if name in known), "")
+    chosen = next((name for name in offered if name in protocols), "")
     if not chosen:
-        raise errors.BadRequest(f"none of the protocols {list(offered)} is known: {list(known)}")
+        raise errors.BadRequest(
+            f"none of the protocols {list(offered)} is known: {list(protocols)}"
+        )
     return chosen
 
 

@@ -76,8 +76,8 @@ class PodStats:
 
     @property
     def cores(self) -> float | None:
-        known = [container.cores for container in self.containers if container.cores is not None]
-        return sum(known) if known else None
+        measured = [container.cores for container in self.containers if container.cores is not None]
+        return sum(measured) if measured else None
 
 
 @dataclass(frozen=True)
@@ -133,7 +133,7 @@ class StatsProvider:
         machine = measure_machine(self._root_dir, self._clock.now())
         window = now - before[0] if before else 0.0
         old = before[1] if before else None
-        known = {
+        samples = {
             container.id: container
             for pod in (old.pods if old else ())
             for container in pod.containers
@@ -141,7 +141,7 @@ class StatsProvider:
         running: dict[str, list[ContainerUsage]] = {}
         for container in self._runtime.list_containers():
             if container.state is RuntimeContainerState.RUNNING:
-                used = self._container(container, known.get(container.id))
+                used = self._container(container, samples.get(container.id))
                 if used is not None:
                     running.setdefault(container.labels.get(labels.POD_UID, ""), []).append(used)
         pods = tuple(self._pod(pod, running.get(pod.uid or "", []), now) for pod in self._pods())

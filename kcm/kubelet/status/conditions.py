@@ -74,11 +74,11 @@ def build_containers_ready(
     """
     if mains is None:
         return _condition(pod, CONTAINERS_READY, False, "UnknownContainerStatuses")
-    known = {status.name: status for status in (*inits, *mains)}
+    by_name = {status.name: status for status in (*inits, *mains)}
     sidecars = [c for c in pod.spec.init_containers or () if is_sidecar(c)]
     names = [container.name for container in (*sidecars, *pod.spec.containers)]
-    unknown = [name for name in names if name not in known]
-    unready = [name for name in names if name in known and not known[name].ready]
+    unknown = [name for name in names if name not in by_name]
+    unready = [name for name in names if name in by_name and not by_name[name].ready]
     if phase == SUCCEEDED and not unknown:
         return _condition(pod, CONTAINERS_READY, False, "PodCompleted")
     if phase == FAILED:
@@ -94,11 +94,11 @@ def build_ready(
     """Returns Ready: whether the containers are ready and all readiness gates are True."""
     if containers.status != "True":
         return containers.replace(type=READY)
-    known = {condition.type: condition for condition in conditions}
+    by_type = {condition.type: condition for condition in conditions}
     faults = [
         fault
         for gate in pod.spec.readiness_gates or ()
-        if (fault := _describe_gate_fault(gate.condition_type, known))
+        if (fault := _describe_gate_fault(gate.condition_type, by_type))
     ]
     if faults:
         return _condition(pod, READY, False, "ReadinessGatesNotReady", ", ".join(faults))
@@ -116,8 +116,8 @@ def update_readiness(pod: Pod, status: PodStatus) -> PodStatus:
     return status.replace(conditions=conditions)
 
 
-def _describe_gate_fault(kind: str, known: Mapping[str, PodCondition]) -> str:
-    gate = known.get(kind)
+def _describe_gate_fault(kind: str, by_type: Mapping[str, PodCondition]) -> str:
+    gate = by_type.get(kind)
     if gate is None:
         return f'corresponding condition of pod readiness gate "{kind}" does not exist.'
     if gate.status != "True":
@@ -137,13 +137,14 @@ def build_initialized(
     """
     if mains is None and pod.spec.init_containers:
         return _condition(pod, INITIALIZED, False, "UnknownContainerStatuses")
-    known = {status.name: status for status in inits}
+    by_name = {status.name: status for status in inits}
     containers = pod.spec.init_containers or []
-    unknown = [c.name for c in containers if c.name not in known]
+    unknown = [c.name for c in containers if c.name not in by_name]
     incomplete = [
         c.name
         for c in containers
-        if c.name in known and not (known[c.name].started if is_sidecar(c) else known[c.name].ready)
+        if c.name in by_name
+        and not (by_name[c.name].started if is_sidecar(c) else by_name[c.name].ready)
     ]
     if phase == SUCCEEDED and not unknown:
         return _condition(pod, INITIALIZED, True, "PodCompleted")

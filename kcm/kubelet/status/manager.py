@@ -148,19 +148,19 @@ class StatusManager:
 
     def _update(self, pod: Pod, status: PodStatus, *, force: bool, finished: bool) -> None:
         uid = pod.uid or ""
-        known = self._statuses.get(uid)
+        cached = self._statuses.get(uid)
         mirror = self._pods.mirror_of(pod)
-        old = known.status if known else (mirror or pod).status
+        old = cached.status if cached else (mirror or pod).status
         if restarts_ended_container(pod.spec, old, status):
             log.error("a container that had ended would run again, status dropped", pod=pod.key)
             return
         now = self._clock.now()
         status = set_transition_times(status, old, now)
         status = normalize_status(pod, status.replace(start_time=_start_time(old, status, now)))
-        finished = finished or (known is not None and known.finished and not is_static_pod(pod))
-        if known and known.status == status and known.finished == finished and not force:
+        finished = finished or (cached is not None and cached.finished and not is_static_pod(pod))
+        if cached and cached.status == status and cached.finished == finished and not force:
             return
-        version = known.version + 1 if known else 1
+        version = cached.version + 1 if cached else 1
         self._statuses[uid] = VersionedStatus(status, version, pod.key, finished)
         self._wake.set()
 

@@ -24,11 +24,11 @@ def compute_phase(spec: PodSpec, statuses: Iterable[ContainerStatus], *, over: b
 
     `over` says that no container will be started again.
     """
-    known = {status.name: status for status in statuses}
-    init, sidecars = _count_inits(spec, known), _count_sidecars(spec, known)
-    mains = Counter(_count_as(known.get(container.name)) for container in spec.containers)
+    by_name = {status.name: status for status in statuses}
+    init, sidecars = _count_inits(spec, by_name), _count_sidecars(spec, by_name)
+    mains = Counter(_count_as(by_name.get(container.name)) for container in spec.containers)
     inits = [c for c in spec.init_containers or () if not is_sidecar(c)]
-    if any(_has_failed_for_good(spec, container, known) for container in inits):
+    if any(_has_failed_for_good(spec, container, by_name) for container in inits):
         return FAILED
     started = mains["running"] + mains["stopped"] + mains["succeeded"] > 0
     if init["pending"] or (sidecars["pending"] and not started):
@@ -40,7 +40,7 @@ def compute_phase(spec: PodSpec, statuses: Iterable[ContainerStatus], *, over: b
         return RUNNING
     if not counts["stopped"] and not counts["succeeded"]:
         return PENDING
-    if not over and any(_restarts(spec, container, known) for container in spec.containers):
+    if not over and any(_restarts(spec, container, by_name) for container in spec.containers):
         return RUNNING
     return SUCCEEDED if not counts["stopped"] else FAILED
 
@@ -53,13 +53,13 @@ def _find_end(status: ContainerStatus | None) -> ContainerStateTerminated | None
     return status.state.terminated or last
 
 
-def _restarts(spec: PodSpec, container: Container, known: Statuses) -> bool:
-    end = _find_end(known.get(container.name))
+def _restarts(spec: PodSpec, container: Container, by_name: Statuses) -> bool:
+    end = _find_end(by_name.get(container.name))
     return end is not None and _restarts_after(end, container, spec)
 
 
-def _has_failed_for_good(spec: PodSpec, container: Container, known: Statuses) -> bool:
-    end = _find_end(known.get(container.name))
+def _has_failed_for_good(spec: PodSpec, container: Container, by_name: Statuses) -> bool:
+    end = _find_end(by_name.get(container.name))
     if end is None or not end.exit_code:
         return False
     return not _restarts_after(end, container, spec)
@@ -85,18 +85,18 @@ def _count_as(status: ContainerStatus | None) -> str:
     return "stopped"  # it waits to be started again, however the last attempt ended
 
 
-def _count_inits(spec: PodSpec, known: Statuses) -> Counter[str]:
+def _count_inits(spec: PodSpec, by_name: Statuses) -> Counter[str]:
     """Counts the init containers that are not done (`pending`) and those that failed (`failed`)."""
     inits = [c for c in spec.init_containers or () if not is_sidecar(c)]
-    return Counter(_count_init_as(known.get(container.name)) for container in inits)
+    return Counter(_count_init_as(by_name.get(container.name)) for container in inits)
 
 
-def _count_sidecars(spec: PodSpec, known: Statuses) -> Counter[str]:
+def _count_sidecars(spec: PodSpec, by_name: Statuses) -> Counter[str]:
     """Counts the sidecars that run, wait or are unknown, and those not started (`pending`)."""
     sidecars = [c for c in spec.init_containers or () if is_sidecar(c)]
     counts: Counter[str] = Counter()
     for container in sidecars:
-        counts.update(_count_sidecar_as(known.get(container.name)))
+        counts.update(_count_sidecar_as(by_name.get(container.name)))
     return counts
 
 

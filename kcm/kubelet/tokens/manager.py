@@ -85,24 +85,24 @@ class TokenManager:
         self._sweep()
         wanted = _Wanted(pod.uid, pod.spec.service_account_name or "default", audience, seconds)
         with self._lock:
-            known = self._tokens.get(wanted)
+            cached = self._tokens.get(wanted)
         now = self._clock.now()
         jitter = timedelta(seconds=self._rng.random() * MAX_JITTER)
-        if known is not None and not known.is_due(now, jitter):
-            return known.text
+        if cached is not None and not cached.is_due(now, jitter):
+            return cached.text
         try:
             fresh = self._source.request(pod, audience, seconds)
         except (errors.Temporary, errors.ApiError) as error:
-            if known is None:
+            if cached is None:
                 raise errors.ContainerConfigError(
                     f"failed to fetch token: {error.message}"
                 ) from error
-            if now > known.expires:
+            if now > cached.expires:
                 raise errors.ContainerConfigError(
                     f"token expired and refresh failed: {error.message}"
                 ) from error
             log.warning("Couldn't update token", pod=pod.key, error=error.message)
-            return known.text
+            return cached.text
         with self._lock:
             self._tokens[wanted] = fresh
         return fresh.text

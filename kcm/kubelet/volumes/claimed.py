@@ -18,11 +18,11 @@ from kcm.kubelet.environment.variables import Lookups
 
 
 def claimed_volume(
-    pod: Pod, volume: Volume, lookups: Lookups, node_labels: Mapping[str, str], *, known: bool
+    pod: Pod, volume: Volume, lookups: Lookups, node_labels: Mapping[str, str], *, is_mounted: bool
 ) -> PersistentVolume:
     """Returns the volume that the pod's claim is bound to.
 
-    `known` says that the pod had it before, and may go on with a claim that is being deleted.
+    `is_mounted` says that the pod had it before, and may go on with a claim that is being deleted.
     Raises ContainerConfigError if there is none, or none for this pod or this node.
     """
     name = claim_name(pod, volume)
@@ -32,7 +32,7 @@ def claimed_volume(
         raise ContainerConfigError(
             f'{where}failed to fetch PVC from API server: persistentvolumeclaims "{name}" not found'
         )
-    why = _why_not(pod, volume, claim, known)
+    why = _why_not(pod, volume, claim, is_mounted)
     if why:
         raise ContainerConfigError(f"{where}{why}")
     bound = lookups.persistent_volume(claim.spec.volume_name or "")
@@ -56,10 +56,10 @@ def claimed_volume(
     return bound
 
 
-def _why_not(pod: Pod, volume: Volume, claim: PersistentVolumeClaim, known: bool) -> str:
+def _why_not(pod: Pod, volume: Volume, claim: PersistentVolumeClaim, is_mounted: bool) -> str:
     if volume.ephemeral is not None and not is_controlled_by(claim, pod):
         return f"PVC was not created for pod {pod.namespace}/{pod.name} (pod is not owner)"
-    if claim.deleting and not known:
+    if claim.deleting and not is_mounted:
         return "PVC is being deleted"
     if claim.status.phase != "Bound" or not claim.spec.volume_name:
         return "PVC is not bound"

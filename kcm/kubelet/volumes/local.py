@@ -67,9 +67,9 @@ class LocalVolumes:
             if not data.is_dir():
                 data.mkdir()
                 data.chmod(_OPEN)
-            known = self._users.setdefault(handle, set())
-            known.update(users)
-            let_through(folder, known)
+            users_of_volume = self._users.setdefault(handle, set())
+            users_of_volume.update(users)
+            let_through(folder, users_of_volume)
         return data
 
     def _claim_folder(self, folder: Path, volume: PersistentVolume) -> None:

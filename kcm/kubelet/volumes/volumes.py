@@ -139,7 +139,7 @@ class Volumes:
         A folder in the pod's own says that the pod has it.
         """
         mark = self.folder(pod.uid) / "volumes" / "kubernetes.io~csi" / volume.name
-        bound = claimed_volume(pod, volume, lookups, self._node_labels(), known=mark.is_dir())
+        bound = claimed_volume(pod, volume, lookups, self._node_labels(), is_mounted=mark.is_dir())
         spec = bound.spec
         if spec.volume_mode == "Block":
             raise ContainerConfigError(f"volume {bound.name} is a block device: not supported")

@@ -61,13 +61,13 @@ class CachedAdmissionRules:
             self._rules, self._known = list(_rules(*objects)), {}
             self._seen = now
         sort = (resource.group, resource.plural, subresource, operation)
-        known = self._known.get(sort)
-        if known is None:
+        answer = self._known.get(sort)
+        if answer is None:
             if len(self._known) >= _MOST_KEPT:
                 self._known.clear()
-            known = any(names_request(rule, *sort) for rule in self._rules)
-            self._known[sort] = known
-        return known
+            answer = any(names_request(rule, *sort) for rule in self._rules)
+            self._known[sort] = answer
+        return answer
 
 
 def _rules(*objects: list[KubeObject]) -> Iterator[Rule]:

@@ -148,14 +148,14 @@ class PodPrograms:
     def _must_recover(self, pod: Pod, attempt: Attempt) -> bool:
         """Reports whether a running attempt was started before the simulator was."""
         status = pod.status
-        known = (
+        recovers = (
             *(status.container_statuses or ()),
             *(status.init_container_statuses or ()),
             *(status.ephemeral_container_statuses or ()),
         )
         return attempt.name not in self._known and any(
             one.name == attempt.name and one.state is not None and one.state.running is not None
-            for one in known
+            for one in recovers
         )
 
     def follow(

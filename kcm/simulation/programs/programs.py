@@ -32,12 +32,17 @@ class SimulatedPrograms:
         self._gone: dict[str, list[tuple[str, int]]] = {}  # attempts whose output is to be deleted
 
     def look_at(
-        self, pod: Pod, known: PodPrograms | None, ips: tuple[str, ...], address: str, node: Node
+        self,
+        pod: Pod,
+        pod_programs: PodPrograms | None,
+        ips: tuple[str, ...],
+        address: str,
+        node: Node,
     ) -> PodPrograms:
         """Returns the programs of a pod with these addresses, `known` if it has any, for being
         advanced on a node with this address.
         """
-        programs = known or PodPrograms(self._lookups)
+        programs = pod_programs or PodPrograms(self._lookups)
         own = (address,) if pod.spec.host_network else ips
         programs.location = PodLocation(own, (address,), node.status.allocatable or {})
         self._touched[pod.uid] = programs

@@ -92,14 +92,14 @@ Command = Simple | If | Loop
 Script = tuple[AndOr, ...]
 
 
-def parse(text: str, known: Container[str]) -> Script:
+def parse(text: str, commands: Container[str]) -> Script:
     """Returns the script. `known` are the names of the commands that it may have.
 
     Raises NotUnderstood.
     """
     if len(text) > LONGEST:
         raise NotUnderstood
-    parser = _Parser(text, known)
+    parser = _Parser(text, commands)
     script = parser.script()
     if parser.at < len(text):
         raise NotUnderstood
@@ -120,10 +120,10 @@ def is_literal(word: Word, *texts: str) -> bool:
 
 
 class _Parser:
-    def __init__(self, text: str, known: Container[str]) -> None:
+    def __init__(self, text: str, commands: Container[str]) -> None:
         self.text = text
         self.at = 0
-        self._known = known
+        self._known = commands
         self._depth = 0
 
     def script(self, *ends: str) -> Script:

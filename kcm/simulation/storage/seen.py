@@ -116,19 +116,19 @@ class SeenStorage:
             self.volumes.pop(key, None)
         elif resource is DRIVERS:
             self.unattached_drivers.discard(key)
-        elif (known := self.attachments.pop(key, None)) is not None:
-            _remove(self.attached_to, known.volume, key)
-            _remove(self.attached_on, known.node, key)
+        elif (attachment := self.attachments.pop(key, None)) is not None:
+            _remove(self.attached_to, attachment.volume, key)
+            _remove(self.attached_on, attachment.node, key)
 
     def forget_missing(self, resource: Resource, present: Iterable[str]) -> None:
         """Forgets the objects of a kind whose keys are not in `present`, the keys of a list."""
-        known: dict[Resource, set[str]] = {
+        seen: dict[Resource, set[str]] = {
             CLAIMS: set(self.claims),
             VOLUMES: set(self.volumes),
             ATTACHMENTS: set(self.attachments),
             DRIVERS: set(self.unattached_drivers),
         }
-        for key in known[resource] - set(present):
+        for key in seen[resource] - set(present):
             self.drop(resource, key)
 
 

@@ -65,29 +65,29 @@ class _Comparison:
         for name, value in new.items():
             before = old.get(name)
             if before != value:
-                known = structure.field(model, name)
-                self._add_field(before, value, known, (*at, f"f:{name}"))
+                declared = structure.field(model, name)
+                self._add_field(before, value, declared, (*at, f"f:{name}"))
         for name, before in old.items():
             if name not in new:
-                known = structure.field(model, name)
-                self.gone.update(walk_field(before, known, (*at, f"f:{name}"), nodes=True))
+                declared = structure.field(model, name)
+                self.gone.update(walk_field(before, declared, (*at, f"f:{name}"), nodes=True))
 
-    def _add_field(self, old: Any, new: Any, known: Field | None, at: Path) -> None:
-        old_kind, new_kind = _kind_of(old, known), _kind_of(new, known)
-        is_path = new_kind is None or known is None or known.optional
+    def _add_field(self, old: Any, new: Any, declared: Field | None, at: Path) -> None:
+        old_kind, new_kind = _kind_of(old, declared), _kind_of(new, declared)
+        is_path = new_kind is None or declared is None or declared.optional
         if is_path and (new_kind is None or old is None):
             self.changed.add(at)
         if new_kind is not old_kind and old is not None:
-            paths_before = walk_field(old, known, at, nodes=True)
+            paths_before = walk_field(old, declared, at, nodes=True)
             self.gone.update(path for path in paths_before if path != at or not is_path)
         if new_kind is dict:
-            struct = known.shape.struct if known else None
+            struct = declared.shape.struct if declared else None
             self.add_structs(old if old_kind is dict else _NOTHING, new, struct, at)
         elif new_kind is list:
-            assert known is not None
-            assert known.merge is not None
+            assert declared is not None
+            assert declared.merge is not None
             items = old if old_kind is list else []
-            self._add_items(items, new, known.merge, known.shape.struct, at)
+            self._add_items(items, new, declared.merge, declared.shape.struct, at)
 
     def _add_items(
         self,
@@ -141,13 +141,13 @@ class _Comparison:
         self.gone.update((*at, *path) for path in paths_before if path not in present)
 
 
-def _kind_of(value: Any, known: Field | None) -> type | None:
+def _kind_of(value: Any, declared: Field | None) -> type | None:
     """Returns dict or list for a value whose fields or items have paths of their own, else None."""
     if not value:
         return None
     if isinstance(value, dict):
-        return None if known and known.atomic else dict
-    is_keyed = isinstance(value, list) and known is not None and known.merge is not None
+        return None if declared and declared.atomic else dict
+    is_keyed = isinstance(value, list) and declared is not None and declared.merge is not None
     return list if is_keyed else None
 
 

@@ -66,8 +66,8 @@ def walk_struct(
 ) -> Iterator[Path]:
     """Yields the paths of a struct or map at the path `at`. `nodes` is as in `paths`."""
     for name, inner in value.items():
-        known = structure.field(model, name)
-        yield from walk_field(inner, known, (*at, f"f:{name}"), nodes=nodes)
+        declared = structure.field(model, name)
+        yield from walk_field(inner, declared, (*at, f"f:{name}"), nodes=nodes)
 
 
 def walk_field(value: Any, field: Field | None, at: Path, *, nodes: bool) -> Iterator[Path]:
@@ -140,9 +140,9 @@ class Values:
         return self._place(path).value
 
     def _place(self, path: Path) -> _Place:
-        known = next(n for n in range(len(path), -1, -1) if path[:n] in self._places)
-        place = self._places[path[:known]]
-        for n in range(known, len(path)):
+        length = next(n for n in range(len(path), -1, -1) if path[:n] in self._places)
+        place = self._places[path[:length]]
+        for n in range(length, len(path)):
             place = place.below(path[n])
             self._places[path[: n + 1]] = place
         return place

@@ -177,8 +177,8 @@ def own_changes(
 
     Returns `new` itself if it has no managed fields.
     """
-    known = parse_managers(new.metadata.managed_fields)
-    if not known:
+    sent = parse_managers(new.metadata.managed_fields)
+    if not sent:
         return _with(new, []) if new.metadata.managed_fields else new
     difference = _find_difference(old, new, resource)
     mine = ManagedFieldsEntry(
@@ -189,7 +189,7 @@ def own_changes(
         frozenset(path for path in difference.changed if _may_own(path, subresource)),
         subresource,
     )
-    return _with(new, _limit_updaters(_after_update(known, mine, difference)))
+    return _with(new, _limit_updaters(_after_update(sent, mine, difference)))
 
 
 def _find_difference(old: KubeObject, new: KubeObject, resource: Resource) -> Difference:
@@ -211,11 +211,11 @@ def _may_own(path: tuple[str, ...], subresource: str) -> bool:
 
 
 def _after_update(
-    known: Sequence[ManagedFieldsEntry], mine: ManagedFieldsEntry, difference: Difference
+    entries: Sequence[ManagedFieldsEntry], mine: ManagedFieldsEntry, difference: Difference
 ) -> list[ManagedFieldsEntry]:
     managers: list[ManagedFieldsEntry] = []
     gone, lost = difference.gone, difference.changed | difference.gone
-    for manager in known:
+    for manager in entries:
         if manager.identity != mine.identity:
             managers.append(manager.without(lost))
             continue

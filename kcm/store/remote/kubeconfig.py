@@ -53,8 +53,8 @@ class ClusterConnection:
     def __post_init__(self) -> None:
         """Raises CallFailed for certificates that are unusable, and what the credential raises."""
         if self.authority is not None:
-            known, shown = self.authority, self.credential.current().certificate
-            context = build_context(Trust(known.authority, shown, known.insecure))
+            authority, shown = self.authority, self.credential.current().certificate
+            context = build_context(Trust(authority.authority, shown, authority.insecure))
             object.__setattr__(self, "trust", context)
 
     def use_certificate(self, pem: bytes) -> None:

@@ -98,7 +98,8 @@ def _with_node_ports(new: ServiceSpec, old: ServiceSpec) -> list[Any] | None:
     taken = {port.node_port for port in new.ports or ()}
     return [
         port
-        if port.node_port or (known := given.get((port.protocol or "TCP", port.port))) in taken
-        else port.replace(node_port=known)
+        if port.node_port
+        or (port_before := given.get((port.protocol or "TCP", port.port))) in taken
+        else port.replace(node_port=port_before)
         for port in new.ports or ()
     ] or new.ports

@@ -60,8 +60,8 @@ def modify(store: ModifiableStore, modification: Modification[Kind]) -> Kind:
     raise conflict(modification.resource, modification.key)
 
 
-def modify_known(
-    store: ModifiableStore, known: Kind | None, build: Build[Kind], fence: Fence | None
+def modify_cached(
+    store: ModifiableStore, cached: Kind | None, build: Build[Kind], fence: Fence | None
 ) -> Kind | None:
     """Writes a change of a state that may be old, and returns the object if that succeeded.
 
@@ -69,10 +69,10 @@ def modify_known(
     nothing would change, None is returned, and the caller tries again with the stored object. This
     is upstream's GuaranteedUpdate with a cached object.
     """
-    if known is None:
+    if cached is None:
         return None
     try:
-        item = build(known)
+        item = build(cached)
         result = store.write([item], fence=fence)[0] if item is not None else None
     except errors.ApiError:
         return None

@@ -123,8 +123,8 @@ class Nodes:
         """Returns the node with this name. Raises NotFound."""
         node = self._by_name.get(name)
         if node is None:
-            known = ", ".join(self._by_name) or "none: start with ControlPlane(nodes=1)"
-            raise errors.NotFound(f'no simulated node "{name}"; there are {known}')
+            names = ", ".join(self._by_name) or "none: start with ControlPlane(nodes=1)"
+            raise errors.NotFound(f'no simulated node "{name}"; there are {names}')
         return node
 
     def __iter__(self) -> Iterator[FaultyNode]:

@@ -134,8 +134,8 @@ def _status_of(pod: Pod, container: str) -> ContainerStatus | None:
             f'pod {pod.key} has no container "{container}"; there are {", ".join(names)}'
         )
     status = pod.status
-    known = (*(status.container_statuses or ()), *(status.init_container_statuses or ()))
-    return next((one for one in known if one.name == container), None)
+    statuses = (*(status.container_statuses or ()), *(status.init_container_statuses or ()))
+    return next((one for one in statuses if one.name == container), None)
 
 
 def is_running(status: ContainerStatus | None) -> bool:

@@ -109,10 +109,14 @@ class Journal:
         with self._lock:
             if number <= self.dropped_to:
                 return
-            known = self._entries.get(number)
-            if known is not None:
-                if known.author is None and entry.author is not None:
-                    known.author, known.part, known.time = entry.author, entry.part, entry.time
+            present = self._entries.get(number)
+            if present is not None:
+                if present.author is None and entry.author is not None:
+                    present.author, present.part, present.time = (
+                        entry.author,
+                        entry.part,
+                        entry.time,
+                    )
                 return
             self._entries[number] = entry
             _insert(self._order, number)

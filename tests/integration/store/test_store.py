@@ -181,7 +181,7 @@ class TestModifyWhatIsKnown:
             seen.append(old)
             return self.label(old)
 
-        stored = store.modify(PODS, known.key, change, known=known)
+        stored = store.modify(PODS, known.key, change, cached=known)
         assert seen[0] is known
         assert len(seen) == 1
         assert store.get(PODS, known.key) == stored
@@ -189,7 +189,7 @@ class TestModifyWhatIsKnown:
     def test_a_state_that_has_passed_loses_nobodys_change(self, store: Store) -> None:
         known = store.create(pod("web"))
         store.modify(PODS, known.key, lambda old: old.with_metadata(labels={"other": "y"}))
-        stored = store.modify(PODS, known.key, self.label, known=known)
+        stored = store.modify(PODS, known.key, self.label, cached=known)
         assert dict(stored.labels) == {"other": "y", "new": "x"}
 
     def test_a_refusal_of_a_state_that_has_passed_decides_nothing(self, store: Store) -> None:
@@ -201,20 +201,20 @@ class TestModifyWhatIsKnown:
                 raise errors.Conflict.of(PODS.name, old.name)
             return self.label(old)
 
-        assert store.modify(PODS, known.key, change, known=known).labels["new"] == "x"
+        assert store.modify(PODS, known.key, change, cached=known).labels["new"] == "x"
 
     def test_a_change_of_nothing_is_made_to_what_is_stored(self, store: Store) -> None:
         known = store.create(pod("web"))
         now = store.modify(PODS, known.key, self.label)
-        assert store.modify(PODS, known.key, lambda old: old, known=known) == now
+        assert store.modify(PODS, known.key, lambda old: old, cached=known) == now
 
     def test_an_object_that_is_gone_is_not_found(self, store: Store) -> None:
         known = store.create(pod("web"))
         store.delete(PODS, known.key)
         with pytest.raises(errors.NotFound):
-            store.modify(PODS, known.key, self.label, known=known)
+            store.modify(PODS, known.key, self.label, cached=known)
         again = store.create(pod("web"))
-        assert store.modify(PODS, known.key, self.label, known=known).uid == again.uid
+        assert store.modify(PODS, known.key, self.label, cached=known).uid == again.uid
 
 
 class TestDeleteWhatIsKnown:
@@ -225,14 +225,14 @@ class TestDeleteWhatIsKnown:
     ) -> None:
         known = store.create(pod("web"))
         monkeypatch.setattr(store, "get", None)
-        gone = store.delete(PODS, known.key, DeleteOptions(grace_period_seconds=0), known=known)
+        gone = store.delete(PODS, known.key, DeleteOptions(grace_period_seconds=0), cached=known)
         assert gone.uid == known.uid
         assert names(store) == []
 
     def test_a_state_that_has_passed_is_read_again(self, store: Store) -> None:
         known = store.create(pod("web"))
         store.modify(PODS, known.key, lambda old: old.with_metadata(finalizers=["x.example/y"]))
-        left = store.delete(PODS, known.key, DeleteOptions(grace_period_seconds=0), known=known)
+        left = store.delete(PODS, known.key, DeleteOptions(grace_period_seconds=0), cached=known)
         assert left.deleting
         assert names(store) == ["web"]
 
@@ -241,7 +241,7 @@ class TestDeleteWhatIsKnown:
         store.delete(PODS, known.key, DeleteOptions(grace_period_seconds=0))
         store.create(pod("web"))
         with pytest.raises(errors.Conflict):
-            store.delete(PODS, known.key, DeleteOptions(uid=known.uid or ""), known=known)
+            store.delete(PODS, known.key, DeleteOptions(uid=known.uid or ""), cached=known)
         assert names(store) == ["web"]
 
 

@@ -86,9 +86,9 @@ def compute_rate(last: Point, previous: Point | None) -> Rate | None:
 
 def _build_usage(rates: Mapping[str, Rate | None]) -> PodUsage | None:
     """Returns the usage of a pod, None unless all of its containers have rates."""
-    known = {name: rate for name, rate in rates.items() if rate is not None}
-    if len(known) < len(rates):
+    measured = {name: rate for name, rate in rates.items() if rate is not None}
+    if len(measured) < len(rates):
         return None
-    first = min(known.values(), key=lambda rate: rate.moment)
-    containers = {name: rate.usage for name, rate in known.items()}
+    first = min(measured.values(), key=lambda rate: rate.moment)
+    containers = {name: rate.usage for name, rate in measured.items()}
     return PodUsage(containers, measured=(first.moment, first.window))

@@ -49,13 +49,13 @@ def parse(content_type: str, body: bytes, resource: Resource) -> ObjectPatch:
 
     Raises BadRequest and UnsupportedMediaType.
     """
-    known = [JSON_PATCH, MERGE_PATCH]
+    supported = [JSON_PATCH, MERGE_PATCH]
     if not isinstance(resource, CustomResource):  # whose schema has no merge keys
-        known.append(STRATEGIC)
-    if content_type not in known:
+        supported.append(STRATEGIC)
+    if content_type not in supported:
         raise UnsupportedMediaType(
             "the body of the request was in an unknown format - accepted media types include: "
-            + ", ".join([*known, APPLY])
+            + ", ".join([*supported, APPLY])
         )
     try:
         nesting.check(body)

@@ -29,8 +29,8 @@ def envelope(data: bytes) -> tuple[str, str, bytes]:
 
 def message_of(api_version: str, kind: str) -> str | None:
     """Returns the name of the message of a kind, or None."""
-    known = table().fields
-    return next((m for m in (f"{api_version}.{kind}", f"{_META}.{kind}") if m in known), None)
+    fields = table().fields
+    return next((m for m in (f"{api_version}.{kind}", f"{_META}.{kind}") if m in fields), None)
 
 
 def parse_message(message: str, data: bytes) -> dict[str, Any]:

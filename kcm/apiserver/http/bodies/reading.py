@@ -159,7 +159,7 @@ def _check_policy(options: structs.DeleteOptions) -> None:
         why = "orphanDependents and deletionPropagation cannot be both set"
         faults.append(errors.FieldError("Invalid value", "propagationPolicy", policy, why))
     if policy and policy not in _POLICIES:
-        supported = ", ".join(f'"{known}"' for known in (*_POLICIES, "nil"))
+        supported = ", ".join(f'"{one}"' for one in (*_POLICIES, "nil"))
         why = f"supported values: {supported}"
         faults.append(errors.FieldError("Unsupported value", "propagationPolicy", policy, why))
     if faults:

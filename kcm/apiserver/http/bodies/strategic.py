@@ -90,8 +90,8 @@ def _merge_list(
     model: Struct,
 ) -> list[Any]:
     if isinstance(merge, MergeSet):
-        known = {_token(value) for value in present}
-        merged = list(present) + [value for value in patch if _token(value) not in known]
+        tokens = {_token(value) for value in present}
+        merged = list(present) + [value for value in patch if _token(value) not in tokens]
         return _order_twice(merged, (present, present), patch, order, _token)
     if any(_directive(item) == "replace" for item in patch):
         return [_without_directives(item) for item in patch if _directive(item) != "replace"]

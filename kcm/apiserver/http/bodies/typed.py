@@ -54,12 +54,12 @@ def _check_struct(value: Any, model: Struct, path: str) -> Faults:
         return
     for name, inner in value.items():
         where = f"{path}.{name}"
-        known = _find_field(model, name)
-        if isinstance(known, StructuralSchema):
-            yield from _check_schema(inner, known, where)
-        elif known is not None:
-            merge = known.merge if known.shape.kind == "list" else None
-            yield from _check_shape(inner, known.shape, where, merge)
+        declared = _find_field(model, name)
+        if isinstance(declared, StructuralSchema):
+            yield from _check_schema(inner, declared, where)
+        elif declared is not None:
+            merge = declared.merge if declared.shape.kind == "list" else None
+            yield from _check_shape(inner, declared.shape, where, merge)
         elif not _is_open(model):
             yield where, _UNDECLARED
             return  # as upstream, which does not look at the rest of the map

@@ -111,9 +111,9 @@ def _place(field: str, resource: Resource) -> tuple[str, Shape | None, str]:
             if index and not index.isdecimal() and shape is None:
                 path.append(index)
             continue
-        known = structure.field(model, name)
+        declared = structure.field(model, name)
         struct = model.__name__ if isinstance(model, type) else struct
-        shape = known.shape if known else None
+        shape = declared.shape if declared else None
         model = shape.model if shape else None
         path.append(name)
     return struct, shape, ".".join(path)

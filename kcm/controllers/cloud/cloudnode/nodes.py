@@ -86,13 +86,13 @@ def with_addresses(instance: InstanceMetadata, obj: Node) -> Node:
     ) else obj  # fmt: skip
 
 
-def wanted_addresses(node: Node, known: Sequence[NodeAddress]) -> list[NodeAddress]:
+def wanted_addresses(node: Node, current: Sequence[NodeAddress]) -> list[NodeAddress]:
     """Returns the addresses for a node's status, those first that its kubelet was given.
 
     A host name that the cloud does not know is kept. Raises ApiError if the cloud does not know an
     address that the kubelet was given.
     """
-    addresses = list(known)
+    addresses = list(current)
     if all(address.type != "Hostname" for address in addresses):
         addresses += [one for one in node.status.addresses or () if one.type == "Hostname"]
     provided = node.annotations.get(PROVIDED_IP)

@@ -144,9 +144,9 @@ def _full_name(name: str, path: str) -> Faults:
 
 
 def _review_versions(versions: Sequence[str], path: str, kept: _Kept) -> Faults:
-    known = ", ".join(REVIEW_VERSIONS)
+    accepted = ", ".join(REVIEW_VERSIONS)
     if not versions:
-        return [required(path, f"must specify one of {known}")]
+        return [required(path, f"must specify one of {accepted}")]
     faults: Faults = []
     seen: set[str] = set()
     for index, version in enumerate(versions):
@@ -156,5 +156,5 @@ def _review_versions(versions: Sequence[str], path: str, kept: _Kept) -> Faults:
         seen.add(version)
         faults += invalid_all(f"{path}[{index}]", version, names.label_1035_faults(version))
     if not kept.versions and _has_no_spoken_version(versions):
-        faults.append(invalid(path, list(versions), f"must include at least one of {known}"))
+        faults.append(invalid(path, list(versions), f"must include at least one of {accepted}"))
     return faults

@@ -104,10 +104,10 @@ def _consumer(reference: ResourceClaimConsumerReference, path: str) -> Faults:
     ]
 
 
-def _allocation(result: AllocationResult, path: str, known: Collection[str]) -> Faults:
+def _allocation(result: AllocationResult, path: str, requests: Collection[str]) -> Faults:
     def device(one: DeviceRequestAllocationResult, at: str) -> Faults:
         return [
-            *request_name(one.request, f"{at}.request", known),
+            *request_name(one.request, f"{at}.request", requests),
             *driver_name(one.driver, f"{at}.driver"),
             *pool_name(one.pool, f"{at}.pool"),
             *label_name(one.device, f"{at}.device"),
@@ -118,7 +118,7 @@ def _allocation(result: AllocationResult, path: str, known: Collection[str]) -> 
         ]
 
     def configuration(one: DeviceAllocationConfiguration, at: str) -> Faults:
-        return _source(one.source, f"{at}.source") + configured(one, at, known)
+        return _source(one.source, f"{at}.source") + configured(one, at, requests)
 
     where = f"{path}.devices"
     faults = each(result.devices.results, f"{where}.results", device, most=MOST)

@@ -90,13 +90,13 @@ def list_request_names(spec: ResourceClaimSpec) -> frozenset[str]:
 
 def _claim_spec(spec: ResourceClaimSpec, path: str) -> Faults:
     devices, where = spec.devices, f"{path}.devices"
-    known = list_request_names(spec)
+    names = list_request_names(spec)
 
     def constraint(one: DeviceConstraint, at: str) -> Faults:
-        return _constraint(one, at, known)
+        return _constraint(one, at, names)
 
     def configuration(one: DeviceClaimConfiguration, at: str) -> Faults:
-        return configured(one, at, known)
+        return configured(one, at, names)
 
     return [
         *each(devices.requests, f"{where}.requests", _request, most=MOST, key=lambda r: r.name),
@@ -177,8 +177,8 @@ def toleration(one: DeviceToleration, path: str) -> Faults:
     return faults + effect(one.effect, f"{path}.effect")
 
 
-def _constraint(one: DeviceConstraint, path: str, known: Collection[str]) -> Faults:
-    faults = request_names(one.requests or (), f"{path}.requests", known)
+def _constraint(one: DeviceConstraint, path: str, names: Collection[str]) -> Faults:
+    faults = request_names(one.requests or (), f"{path}.requests", names)
     if one.match_attribute is not None:
         return faults + fully_qualified_name(one.match_attribute, f"{path}.matchAttribute")
     if one.distinct_attribute is not None:
@@ -190,31 +190,31 @@ def _constraint(one: DeviceConstraint, path: str, known: Collection[str]) -> Fau
     return [*faults, required(path, detail)]
 
 
-def request_names(given: Sequence[str], path: str, known: Collection[str]) -> Faults:
+def request_names(given: Sequence[str], path: str, declared: Collection[str]) -> Faults:
     """Checks names of requests, each of which is there once at most."""
 
     def check(name: str, at: str) -> Faults:
-        return request_name(name, at, known)
+        return request_name(name, at, declared)
 
     return each(given, path, check, most=MOST, key=str)
 
 
-def request_name(name: str, path: str, known: Collection[str]) -> Faults:
+def request_name(name: str, path: str, declared: Collection[str]) -> Faults:
     """Checks the name of a request, or of one of its alternatives."""
     parts = name.split("/")
     if len(parts) > 2:
         return [invalid(path, name, _NOT_A_REQUEST)]
     faults = [fault for part in parts for fault in label_name(part, path)]
-    return faults if name in known else [*faults, invalid(path, name, _NOT_A_REQUEST)]
+    return faults if name in declared else [*faults, invalid(path, name, _NOT_A_REQUEST)]
 
 
 def configured(
     one: DeviceClaimConfiguration | DeviceAllocationConfiguration,
     path: str,
-    known: Collection[str],
+    names: Collection[str],
 ) -> Faults:
     """Checks parameters for the devices of some requests."""
-    return request_names(one.requests or (), f"{path}.requests", known) + parameters(one, path)
+    return request_names(one.requests or (), f"{path}.requests", names) + parameters(one, path)
 
 
 def parameters(

@@ -212,8 +212,8 @@ class HeldContainer:
             time.sleep(0.01)
 
     def _find_left_over(self) -> set[int]:
-        known = (*processes.members(self.groups), *self._children.orphans())
-        return {*known, *processes.with_variable(MARK, self.id)}
+        own = (*processes.members(self.groups), *self._children.orphans())
+        return {*own, *processes.with_variable(MARK, self.id)}
 
     def set_resources(self, resources: Resources) -> None:
         """Records other resources, which a later kubelet finds. Raises OSError."""

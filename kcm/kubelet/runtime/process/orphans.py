@@ -74,8 +74,8 @@ def _list_children(parent: int, session: int) -> list[int]:
         if not name.isdigit():
             continue
         fields = processes.read(f"/proc/{name}/stat").rpartition(") ")[2].split()
-        known = len(fields) > _SESSION and int(fields[_PARENT]) == parent
-        if known and int(fields[_SESSION]) != session:
+        is_child = len(fields) > _SESSION and int(fields[_PARENT]) == parent
+        if is_child and int(fields[_SESSION]) != session:
             pids.append(int(name))
     return pids
 

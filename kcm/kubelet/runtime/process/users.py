@@ -59,9 +59,9 @@ def check_user(config: ContainerConfig, options: ProcessOptions) -> None:
             f"container {config.name} wants to run as user {wanted.uid} (runAsUser), which this "
             "node does not allow (--allowed-users)"
         )
-    known = primary_group(wanted.uid)
+    group = primary_group(wanted.uid)
     for gid, field in ((wanted.gid, "runAsGroup"), *((g, "a group") for g in wanted.groups)):
-        if gid != known and not options.allows_group(gid):
+        if gid != group and not options.allows_group(gid):
             raise ContainerConfigError(
                 f"container {config.name} wants group {gid} ({field}), which this node does not "
                 "allow (--allowed-groups)"

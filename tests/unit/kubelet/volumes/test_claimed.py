@@ -61,11 +61,11 @@ def user(volume: Volume = CLAIM, **mount: Any) -> Pod:
     return builders.pod("web", volumes=[volume], containers=[main])
 
 
-def find(*objects: Any, volume: Volume = CLAIM, known: bool = False) -> PersistentVolume:
+def find(*objects: Any, volume: Volume = CLAIM, mounted: bool = False) -> PersistentVolume:
     claims = tuple(obj for obj in objects if isinstance(obj, PersistentVolumeClaim))
     volumes = tuple(obj for obj in objects if isinstance(obj, PersistentVolume))
     lookups = FakeLookups(claims=claims, volumes=volumes)
-    return claimed_volume(user(volume), volume, lookups, LABELS, known=known)
+    return claimed_volume(user(volume), volume, lookups, LABELS, is_mounted=mounted)
 
 
 def test_a_bound_claim_leads_to_its_volume() -> None:
@@ -94,7 +94,7 @@ def test_a_claim_that_is_being_deleted_stays_with_pods_that_have_it() -> None:
     deleted = claim().with_metadata(deletion_timestamp=NOW)
     with pytest.raises(ContainerConfigError, match="PVC is being deleted"):
         find(deleted, disk())
-    assert find(deleted, disk(), known=True).name == "disk"
+    assert find(deleted, disk(), mounted=True).name == "disk"
 
 
 def test_an_ephemeral_volume_takes_only_the_pods_own_claim() -> None:
