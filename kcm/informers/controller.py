@@ -55,7 +55,7 @@ class Controller(Generic[T]):
         self.config = config
         self._queue = config.queue
         self._process = config.process
-        self._known = config.known
+        self._cache = config.known
         self.reflector = new_reflector(self)
 
     def has_synced(self) -> bool:
@@ -98,7 +98,7 @@ class Controller(Generic[T]):
 
     def current(self, key: str) -> T | None:
         """Returns the cached object under `key`, or None."""
-        return self._known.get_by_key(key)
+        return self._cache.get_by_key(key)
 
 
 def process_deltas(

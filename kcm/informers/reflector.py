@@ -205,7 +205,7 @@ class Reflector(Generic[T]):
         started = self._clock.monotonic()
         listed = self._source.list_all(self.resource)
         # Each object is converted before the next is read, so that only one is in memory twice.
-        objects = [self._known(obj) or self._convert(obj) for obj in listed.objects]
+        objects = [self._find_cached(obj) or self._convert(obj) for obj in listed.objects]
         self._sink.replace(objects)
         self._replays_until = max(map(_resource_version, objects), default=0)
         self._position = listed.resource_version
@@ -216,7 +216,7 @@ class Reflector(Generic[T]):
         self._has_listed, self.refusal = True, ""
         self._refusals.reset()
 
-    def _known(self, obj: KubeObject) -> T | None:
+    def _find_cached(self, obj: KubeObject) -> T | None:
         """Returns the cached object if it is of the same version as `obj`, else None.
 
         This saves the conversion of `obj`.

@@ -19,7 +19,7 @@ from kcm.apiextensions.cel.policy_programs import Scope
 
 LONG = 0.02  # seconds of CPU from which on an expression is slow
 _TRIAL = 0.1  # seconds of CPU that an expression may take among the quick ones
-_MOST_KNOWN = 4096
+_MOST_TEXTS = 4096
 
 
 class Lanes:
@@ -29,11 +29,11 @@ class Lanes:
         self._quick = RuleEvaluator()
         self._slow = RuleEvaluator()
         self._lock = threading.Lock()
-        self._known: OrderedDict[tuple[str, int], None] = OrderedDict()  # the slow ones
+        self._slow_texts: OrderedDict[tuple[str, int], None] = OrderedDict()  # the slow ones
 
     def is_slow(self, text: str, length: int) -> bool:
         """Reports whether the expression was slow on variables of about `length` bytes."""
-        return bool(self._known) and (text, length.bit_length()) in self._known
+        return bool(self._slow_texts) and (text, length.bit_length()) in self._slow_texts
 
     def note(self, text: str, length: int, result: ExpressionResult) -> None:
         """Learns from a result whether the expression is slow."""
@@ -41,10 +41,10 @@ class Lanes:
             return
         key = (text, length.bit_length())
         with self._lock:
-            self._known[key] = None
-            self._known.move_to_end(key)
-            if len(self._known) > _MOST_KNOWN:
-                self._known.popitem(last=False)
+            self._slow_texts[key] = None
+            self._slow_texts.move_to_end(key)
+            if len(self._slow_texts) > _MOST_TEXTS:
+                self._slow_texts.popitem(last=False)
 
     def evaluate(
         self,

@@ -48,7 +48,7 @@ class FetchFailed(errors.KcmError):
 
 
 @dataclass(frozen=True)
-class _Known:
+class _Documents:
     """What is known about one API. `target` is the API for which it was fetched."""
 
     target: RemoteApi
@@ -76,7 +76,7 @@ class RemoteDocuments:
         self._certificate = certificate
         self._resolver = resolver
         self._index = index
-        self._known: dict[str, _Known] = {}
+        self._kept: dict[str, _Documents] = {}
         self._aggregated: dict[ServiceKey, _Aggregated] = {}
         self._generation = 0
         self._snapshot: tuple[tuple[int, int], RemoteVersions] = ((-1, -1), RemoteVersions())
@@ -104,22 +104,22 @@ class RemoteDocuments:
             openapi_v3_hash=kept.v3_hash,
         )
 
-    def _of(self, api: RemoteApi) -> _Known:
-        kept = self._known.get(api.name)
+    def _of(self, api: RemoteApi) -> _Documents:
+        kept = self._kept.get(api.name)
         target = api.target
-        return kept if kept is not None and kept.target == target else _Known(target)
+        return kept if kept is not None and kept.target == target else _Documents(target)
 
-    def _learn(self, api: RemoteApi, kept: _Known) -> None:
-        if self._known.get(api.name) != kept:
-            self._known[api.name] = kept
+    def _learn(self, api: RemoteApi, kept: _Documents) -> None:
+        if self._kept.get(api.name) != kept:
+            self._kept[api.name] = kept
             self._generation += 1
 
     def forget(self) -> None:
         """Drops what is known of APIs that are gone."""
         apis = self._index.all().values()
         names, services = {api.name for api in apis}, {api.service for api in apis}
-        for name in set(self._known) - names:
-            del self._known[name]
+        for name in set(self._kept) - names:
+            del self._kept[name]
         for service in set(self._aggregated) - services:
             del self._aggregated[service]
 

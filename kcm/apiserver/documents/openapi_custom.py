@@ -36,7 +36,7 @@ def publish_schema(schema: Json, meta: Json, *, full: bool) -> Schema:
 
 def _version_3(schema: Json) -> Schema:
     """Returns the schema with the types of integers or strings spelled out."""
-    published = _map_inner(_known(schema), _version_3)
+    published = _map_inner(_keep_published(schema), _version_3)
     if not published.get(_INT_OR_STRING) or _names_both_types(published):
         return published
     if "anyOf" not in published:
@@ -52,7 +52,9 @@ def _names_both_types(schema: Json) -> bool:
 
 
 def _version_2(schema: Json) -> Schema:
-    published = {key: value for key, value in _known(schema).items() if key not in _COMBINATIONS}
+    published = {
+        key: value for key, value in _keep_published(schema).items() if key not in _COMBINATIONS
+    }
     nullable = published.pop("nullable", False)
     if nullable:
         published.pop("type", None)
@@ -78,7 +80,7 @@ def _forget_nullable(schema: Schema) -> None:
         schema["required"] = required
 
 
-def _known(schema: Json) -> Schema:
+def _keep_published(schema: Json) -> Schema:
     """Returns what is published of a schema: no examples, and nothing that is empty or false."""
     return {
         key: value

@@ -34,7 +34,7 @@ class ShownChanges:
         self._targets = {target.resource: target for target in targets}
         self._chosen = chosen
         self._show = show
-        self._known: dict[Resource, dict[str, KubeObject]] = {r: {} for r in self._targets}
+        self._shown: dict[Resource, dict[str, KubeObject]] = {r: {} for r in self._targets}
         self._follower = Follower(store, self, self._targets)
 
     def step(self, patience: float = _PATIENCE) -> None:
@@ -56,16 +56,16 @@ class ShownChanges:
         position = self._store.resource_version()
         objects = each_list_item(self._store, resource, namespace=self._chosen.scope(resource))
         present = {obj.key: obj for obj in objects if self._is_selected(resource, obj)}
-        shown = self._known[resource]
+        shown = self._shown[resource]
         gone = [obj for key, obj in shown.items() if key not in present]
         new = [obj for key, obj in present.items() if not _same(shown.get(key), obj)]
-        self._known[resource] = present
+        self._shown[resource] = present
         if gone or new:
             self._show(resource, gone + new)
         return position
 
     def _see(self, change: WatchEntry) -> None:
-        shown = self._known[change.resource]
+        shown = self._shown[change.resource]
         obj = damage.decode_change(change)
         if obj is None:  # the name is enough to show that something was deleted
             obj = shown.get(change.key) if change.type == "DELETED" else None

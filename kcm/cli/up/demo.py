@@ -24,10 +24,10 @@ SETTINGS = {
 
 def manager_flags(given: Sequence[str]) -> list[str]:
     """Returns the manager's flags for short times, followed by `given`, which override them."""
-    names = _known()
+    names = _list_flag_names()
     return [*(f"--{name}={value}" for name, value in _FLAGS.items() if name in names), *given]
 
 
-def _known() -> set[str]:
+def _list_flag_names() -> set[str]:
     fields = (name for kind in controller_types() for name in kind.options_type.model_fields)
     return {name.replace("_", "-") for name in fields}

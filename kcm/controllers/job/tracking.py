@@ -81,7 +81,7 @@ class _Counter:
         self._succeeded = list(uncounted.succeeded or ())
         self._failed = list(uncounted.failed or ())
         # The uids in the status when the sync began.
-        self._known = set(self._succeeded) | set(self._failed)
+        self._counted = set(self._succeeded) | set(self._failed)
         self._new_indexes: set[int] = set()
 
     def run(self) -> None:
@@ -130,11 +130,11 @@ class _Counter:
         if has_succeeded(pod) and pod.uid not in self._failed:
             index = valid_index(pod, job)
             if not is_indexed(job):
-                if pod.uid not in self._known:
+                if pod.uid not in self._counted:
                     self._succeeded.append(pod.uid)
             elif index is not None and index not in self._state.counted_indexes:
                 self._new_indexes.add(index)  # the index is enough to count it once
-        elif self._counts_as_failed(pod) and pod.uid not in self._known:
+        elif self._counts_as_failed(pod) and pod.uid not in self._counted:
             self._failed.append(pod.uid)
 
     def _counts_as_failed(self, pod: Pod) -> bool:

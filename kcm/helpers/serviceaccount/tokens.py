@@ -267,7 +267,7 @@ class Verifier:
 
     def __init__(self, keys: Iterable[VerificationKey]) -> None:
         self._keys = tuple(keys)
-        self._known: OrderedDict[bytes, Mapping[str, Any]] = OrderedDict()  # keyed by hash
+        self._verified: OrderedDict[bytes, Mapping[str, Any]] = OrderedDict()  # keyed by hash
 
     def verify(self, token: str, issuers: Collection[str]) -> Claims | None:
         """Returns the claims of a token, None if it names none of these issuers.
@@ -277,12 +277,12 @@ class Verifier:
         if read_unverified_issuer(token) not in issuers:
             return None
         digest = hashlib.sha256(token.encode("utf-8", "surrogateescape")).digest()
-        claims = self._known.get(digest)
+        claims = self._verified.get(digest)
         if claims is None:
             claims = self._check(token)
-            self._known[digest] = claims
-            while len(self._known) > _REMEMBERED:
-                self._known.popitem(last=False)
+            self._verified[digest] = claims
+            while len(self._verified) > _REMEMBERED:
+                self._verified.popitem(last=False)
         return claims
 
     def _check(self, token: str) -> Mapping[str, Any]:

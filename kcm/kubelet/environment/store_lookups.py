@@ -62,13 +62,13 @@ class StoreLookups:
         self._store = store
         self._clock = clock
         self._lock = threading.Lock()
-        self._known: dict[tuple[str, str], tuple[float, Any]] = {}
+        self._cached: dict[tuple[str, str], tuple[float, Any]] = {}
         self._away_until = 0.0
 
     def invalidate(self) -> None:
         """Makes the next look-ups read the store, unless the store is unavailable."""
         with self._lock:
-            self._known = {of: (_STALE, value) for of, (_, value) in self._known.items()}
+            self._cached = {of: (_STALE, value) for of, (_, value) in self._cached.items()}
 
     def config_map(self, namespace: str, name: str) -> ConfigMap | None:
         """Returns the ConfigMap, or None if there is none.
@@ -130,20 +130,20 @@ class StoreLookups:
         """
         now = self._clock.monotonic()
         with self._lock:
-            at, value = self._known.get(of, (_STALE, None))
+            at, value = self._cached.get(of, (_STALE, None))
             away = now < self._away_until
-        if of in self._known and (away or (value is not None and now - at < TTL)):
+        if of in self._cached and (away or (value is not None and now - at < TTL)):
             return cast(T, value)
         try:
             value = read()
         except errors.Temporary:
             with self._lock:
                 self._away_until = self._clock.monotonic() + AWAY
-                if of in self._known:
-                    return cast(T, self._known[of][1])
+                if of in self._cached:
+                    return cast(T, self._cached[of][1])
             raise
         with self._lock:
-            self._known[of] = (now, value)
+            self._cached[of] = (now, value)
         return value
 
 

@@ -45,7 +45,7 @@ class CachedAdmissionRules:
         self.resources = tuple(model.resource for model in _MODELS)
         self._seen: tuple[int, ...] = ()
         self._rules: list[Rule] = []
-        self._known: dict[_SORTS, bool] = {}
+        self._answers: dict[_SORTS, bool] = {}
 
     def follow(self, factory: SharedInformerFactory) -> None:
         """Reads the rules from informers of this factory, which are not started yet."""
@@ -58,15 +58,15 @@ class CachedAdmissionRules:
             return False
         now = tuple(id(obj) for listed in objects for obj in listed)
         if now != self._seen:
-            self._rules, self._known = list(_rules(*objects)), {}
+            self._rules, self._answers = list(_rules(*objects)), {}
             self._seen = now
         sort = (resource.group, resource.plural, subresource, operation)
-        answer = self._known.get(sort)
+        answer = self._answers.get(sort)
         if answer is None:
-            if len(self._known) >= _MOST_KEPT:
-                self._known.clear()
+            if len(self._answers) >= _MOST_KEPT:
+                self._answers.clear()
             answer = any(names_request(rule, *sort) for rule in self._rules)
-            self._known[sort] = answer
+            self._answers[sort] = answer
         return answer
 
 

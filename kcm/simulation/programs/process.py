@@ -102,7 +102,7 @@ class PodPrograms:
     lookups: Lookups
     location: PodLocation = field(default_factory=PodLocation)
     _disks: dict[str, Disk] = field(default_factory=dict)
-    _known: dict[str, tuple[int, Process | None]] = field(default_factory=dict)  # by container
+    _processes: dict[str, tuple[int, Process | None]] = field(default_factory=dict)  # by container
 
     def prepare(
         self, pod: Pod, spec: Container, own: ContainerScript, number: int, at: float
@@ -112,12 +112,12 @@ class PodPrograms:
 
         Returns why the container cannot be created, such as that a ConfigMap is missing, or "".
         """
-        self._known[spec.name] = number, None
+        self._processes[spec.name] = number, None
         scripted = own.outcome or own.exit_codes or own.exit_codes_by_index
         if scripted or own.run_for is not None:
             return ""
         try:
-            self._known[spec.name] = number, self._begin(pod, spec, at)
+            self._processes[spec.name] = number, self._begin(pod, spec, at)
         except NotUnderstood:
             return ""
         except errors.Temporary as error:
@@ -153,7 +153,7 @@ class PodPrograms:
             *(status.init_container_statuses or ()),
             *(status.ephemeral_container_statuses or ()),
         )
-        return attempt.name not in self._known and any(
+        return attempt.name not in self._processes and any(
             one.name == attempt.name and one.state is not None and one.state.running is not None
             for one in recovers
         )
@@ -170,7 +170,7 @@ class PodPrograms:
             self.prepare(pod, spec, own, attempt.number, attempt.started)
         elif not attempt.runs(now):
             return FOREVER
-        number, process = self._known.get(attempt.name, (attempt.number, None))
+        number, process = self._processes.get(attempt.name, (attempt.number, None))
         if process is None or number != attempt.number:
             return FOREVER
         if not process.is_followed and not attempt.stopping:
@@ -188,13 +188,13 @@ class PodPrograms:
         """Returns what was written since `forget_outputs`."""
         return [
             Output(uid, name, number, tuple(process.lines), process.is_new)
-            for name, (number, process) in self._known.items()
+            for name, (number, process) in self._processes.items()
             if process is not None and (process.is_new or process.lines)
         ]
 
     def forget_outputs(self) -> None:
         """Forgets what was written, because it is stored."""
-        for _, process in self._known.values():
+        for _, process in self._processes.values():
             if process is not None:
                 process.lines, process.is_new = [], False
 

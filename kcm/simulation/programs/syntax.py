@@ -123,7 +123,7 @@ class _Parser:
     def __init__(self, text: str, commands: Container[str]) -> None:
         self.text = text
         self.at = 0
-        self._known = commands
+        self._commands = commands
         self._depth = 0
 
     def script(self, *ends: str) -> Script:
@@ -211,7 +211,7 @@ class _Parser:
 
     def _is_known(self, word: Word) -> bool:
         command = "".join(part.text for part in word)
-        return is_literal(word, command) and name_of(command) in self._known
+        return is_literal(word, command) and name_of(command) in self._commands
 
     def _redirect(self, found: re.Match[str]) -> Redirect:
         self.at = found.end()

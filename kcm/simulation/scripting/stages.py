@@ -128,7 +128,7 @@ def _check_head(document: Mapping[str, Any], where: str) -> None:
     for name, value in (("apiVersion", API_VERSION), ("kind", KIND)):
         if document.get(name) != value:
             raise _fault(f"{where}: {name}", f'must be "{value}", not "{document.get(name)}"')
-    _known(document, {"apiVersion", "kind", "metadata", "pods", "nodes"}, where)
+    _refuse_unknown(document, {"apiVersion", "kind", "metadata", "pods", "nodes"}, where)
 
 
 def _entries(
@@ -147,7 +147,7 @@ def _entries(
 
 
 def _pod_stage(entry: Mapping[str, Any], where: str) -> tuple[Stage, PodScript]:
-    _known(entry, _COMMON | {"containers"} | POD_FIELDS.keys(), where)
+    _refuse_unknown(entry, _COMMON | {"containers"} | POD_FIELDS.keys(), where)
     named = entry.get("containers") or {}
     if not isinstance(named, dict):
         raise _fault(f"{where}.containers", "must be a mapping of container names")
@@ -156,14 +156,14 @@ def _pod_stage(entry: Mapping[str, Any], where: str) -> tuple[Stage, PodScript]:
         place = f"{where}.containers.{name}"
         if not isinstance(fields, dict):
             raise _fault(place, "must be a mapping")
-        _known(fields, set(POD_FIELDS), place)
+        _refuse_unknown(fields, set(POD_FIELDS), place)
         scripts_by_name[str(name)] = ContainerScript(**_read(fields, POD_FIELDS, place))
     main = ContainerScript(**_read(entry, POD_FIELDS, where))
     return _stage(entry, where), PodScript(main, scripts_by_name)
 
 
 def _node_stage(entry: Mapping[str, Any], where: str) -> tuple[Stage, NodeScript]:
-    _known(entry, (_COMMON - {"namespace"}) | NODE_FIELDS.keys(), where)
+    _refuse_unknown(entry, (_COMMON - {"namespace"}) | NODE_FIELDS.keys(), where)
     return _stage(entry, where), NodeScript(**_read(entry, NODE_FIELDS, where))
 
 
@@ -212,7 +212,7 @@ def _text(value: Any) -> str:
     return str(value)
 
 
-def _known(entry: Mapping[str, Any], names: set[str], where: str) -> None:
+def _refuse_unknown(entry: Mapping[str, Any], names: set[str], where: str) -> None:
     for name in entry:
         if name not in names:
             raise _fault(f"{where}.{name}", f"unknown field; there are: {', '.join(sorted(names))}")

@@ -91,7 +91,7 @@ class _Feed:
         self._lock = threading.Lock()
         self._noted: set[str] = set()
         self._all = False  # whether every object has to be looked at again
-        self._known: set[str] = set()  # the keys of the objects that the graph has
+        self._keys_in_graph: set[str] = set()  # the keys of the objects that the graph has
 
     def follow(self, cache: WatchCache) -> None:
         """Subscribes to the cache, unless that is done. Raises StoreUnavailable."""
@@ -124,13 +124,13 @@ class _Feed:
         with self._lock:
             noted, self._noted = self._noted, set()
             whole, self._all = self._all, False
-        return noted | self._known if whole else noted
+        return noted | self._keys_in_graph if whole else noted
 
     def find(self, key: str) -> KubeObject | None:
         """Returns the object of a key as it is now, None if it is gone."""
         entry = self._cache.get(key) if self._cache is not None else None
         if entry is None:
-            self._known.discard(key)
+            self._keys_in_graph.discard(key)
             return None
-        self._known.add(key)
+        self._keys_in_graph.add(key)
         return entry.obj

@@ -112,7 +112,7 @@ class SpecCheck:
         self._shared = spec
         self._kept = kept
         self._params = spec.param_kind is not None
-        self._known: dict[str, str] = {}  # types of the variables that an expression may use
+        self._types: dict[str, str] = {}  # of the variables that an expression may use
 
     def check(self) -> Faults:
         spec = self._shared
@@ -149,7 +149,7 @@ class SpecCheck:
             else:
                 faults += self._expression(variable.expression, f"{where}.expression", _ANY)
             scope = Scope(self._params, authorizer=True)
-            self._known[variable.name] = type_of(variable.expression, scope, self._known)
+            self._types[variable.name] = type_of(variable.expression, scope, self._types)
         return faults + repeated("spec.variables", "name", [one.name for one in variables])
 
     def _expression(
@@ -158,14 +158,14 @@ class SpecCheck:
         """Checks that an expression compiles, and that its value has one of these types."""
         if text in self._kept:
             return []
-        return expression(text, path, Scope(self._params, authorizer), types, self._known)
+        return expression(text, path, Scope(self._params, authorizer), types, self._types)
 
     def check_mutation(self, text: str, path: str) -> Faults:
         """Checks that the expression of a mutation compiles."""
         if text in self._kept:
             return []
         scope = Scope(self._params, authorizer=True, patches=True)
-        return expression(text, path, scope, _ANY, self._known)
+        return expression(text, path, scope, _ANY, self._types)
 
 
 class _Policy(SpecCheck):

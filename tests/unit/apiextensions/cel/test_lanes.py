@@ -57,7 +57,7 @@ def test_a_slow_expression_may_use_its_whole_budget(
 
 
 def test_few_slow_expressions_are_remembered(monkeypatch: pytest.MonkeyPatch, two: Lanes) -> None:
-    monkeypatch.setattr(lanes, "_MOST_KNOWN", 2)
+    monkeypatch.setattr(lanes, "_MOST_TEXTS", 2)
     for text in ("a", "b", "a", "c"):
         two.note(text, 1, EXHAUSTED)
     two.note("quick", 1, ExpressionResult(value=True, spent=lanes.LONG / 2))
