@@ -38,8 +38,9 @@ def _value(value: Any, schema: Json, path: str) -> Iterator[FieldError]:
         return
     if mistyped := _type(value, schema, path):
         yield mistyped
-        return
     yield from _enum(value, schema, path)
+    if value is None:
+        return
     if isinstance(value, str):
         yield from _text(value, schema, path)
     elif isinstance(value, int | float) and not isinstance(value, bool):

@@ -1,9 +1,9 @@
 """Parses YAML files as Kubernetes does: many documents, JSON values, strict types.
 
 The parser's events are folded into values with an explicit stack, so that deep nesting is limited
-here and not by Python. Aliases count in full, in nodes and bytes, so that alias bombs are limited,
-too. Scalars mean what they mean in Go's YAML 1.1 parser (yes/no/on/off are booleans, 0644 is octal,
-1e3 is a number, dates and 12:30 stay text).
+here and not by Python. Aliases count in full, so that alias bombs are limited, too. Scalars mean
+what they mean in Go's YAML 1.1 parser (yes/no/on/off are booleans, 0644 is octal, 1e3 is a number,
+dates and 12:30 stay text).
 
 Source: sigs.k8s.io/yaml and kubectl's use of it, Kubernetes 1.33.
 """
@@ -25,7 +25,6 @@ except ImportError:  # PyYAML was built without libyaml: slower, with the same e
     from yaml import SafeLoader as _Loader  # type: ignore[assignment]
 
 _TOO_DEEP = "exceeded maximum nesting depth"  # what libyaml says from PyYAML 6.0.4 on
-_MAX_NODES = 1_000_000
 _MAX_ALIASED = 4 * 1024 * 1024  # the most bytes of JSON to which all aliases of a text expand
 _NODE = 16  # bytes that are counted for each node besides its text
 _MAX_DIGITS = 4300  # Python's own limit for turning text into an int
@@ -92,27 +91,13 @@ def _where(source: str, mark: Any) -> str:
     return f"{source}:{mark.line + 1}:{mark.column + 1}" if mark else source
 
 
-@dataclass(frozen=True, slots=True)
-class _Size:
-    """The size of a value, with its aliases in full."""
-
-    nodes: int
-    weight: int  # approximate bytes as JSON
-
-    def __add__(self, other: _Size) -> _Size:
-        return _Size(self.nodes + other.nodes, self.weight + other.weight)
-
-
-_EMPTY = _Size(1, _NODE)
-
-
 @dataclass
 class _OpenNode:
     """A mapping or sequence whose end was not parsed yet."""
 
     value: Any
     anchor: str | None
-    size: _Size
+    size: int  # approximate bytes as JSON, with its aliases in full
     key: str | None = None
     merge: list[dict[str, Any]] = field(default_factory=list)
 
@@ -124,7 +109,7 @@ class _Folder:
         self._source = source
         self._repeated = repeated
         self._stack: list[_OpenNode] = []
-        self._anchors: dict[str, tuple[Any, _Size]] = {}
+        self._anchors: dict[str, tuple[Any, int]] = {}
         self._aliased = 0  # bytes to which aliases have expanded, in all documents
         self._line = 1
         self._root: Any = None
@@ -160,7 +145,7 @@ class _Folder:
                 value = _convert_tagged(event.tag, event.value)
         except ValueError as error:
             raise self._fault(event, str(error)) from None
-        size = _Size(1, _NODE + len(event.value))
+        size = _NODE + len(event.value)
         if event.anchor is not None:
             self._anchors[event.anchor] = (value, size)
         # A key is always text, even if it would be another value elsewhere ("on", "1").
@@ -171,7 +156,7 @@ class _Folder:
             raise self._fault(event, "a key must be a string")
         if len(self._stack) >= MAX_DEPTH:
             raise self._fault(event, f"nested deeper than {MAX_DEPTH}")
-        self._stack.append(_OpenNode(value, event.anchor, _EMPTY))
+        self._stack.append(_OpenNode(value, event.anchor, _NODE))
 
     def _close(self, event: Any) -> None:
         done = self._stack.pop()
@@ -188,19 +173,17 @@ class _Folder:
         if event.anchor not in self._anchors:
             raise self._fault(event, f'unknown anchor "{event.anchor}"')
         value, size = self._anchors[event.anchor]
-        self._aliased += size.weight
+        self._aliased += size
         if self._aliased > _MAX_ALIASED:
             raise self._fault(event, _EXCESSIVE)
         self._add(value, size, event, text=value if isinstance(value, str) else None)
 
-    def _add(self, value: Any, size: _Size, event: Any, text: str | None = None) -> None:
+    def _add(self, value: Any, size: int, event: Any, text: str | None = None) -> None:
         if not self._stack:
             self._root = value
             return
         top = self._stack[-1]
         top.size += size  # a key counts too
-        if top.size.nodes > _MAX_NODES:
-            raise self._fault(event, _EXCESSIVE)
         if isinstance(top.value, list):
             top.value.append(value)
         elif top.key is None:

@@ -46,7 +46,7 @@ def events(
     """
     if ctx.invoked_subcommand is not None:
         return
-    chosen = selection(namespace, all_namespaces)
+    chosen = selection(namespace, all_namespaces, "", "")
     with open_store() as store:
         all_events = list_selected(store, Event.resource, chosen)
     _print_events(_select(all_events, about, types, store.scheme), chosen)

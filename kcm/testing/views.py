@@ -22,7 +22,8 @@ NOW = START + timedelta(hours=1)
 class FakeView:
     """Shows the given objects at the given time to a controller. From then on they are read-only.
 
-    If `controller` is given, only the kinds that it declares can be read.
+    If `controller` is given, only the kinds that it declares can be read, and there is memory only
+    if it remembers.
     """
 
     def __init__(
@@ -40,7 +41,7 @@ class FakeView:
         self._now = now
         self.scheme = scheme
         self._metrics = metrics
-        self._memory = memory or {}
+        self._memory = memory if memory and (controller is None or controller.remembers) else {}
         self._position = position
         self.moment = now.timestamp() if moment is None else moment
         self.epoch = epoch

@@ -44,10 +44,8 @@ class CertificateSigning(Plugin):
 
     def validate(self, write: Write) -> None:
         """Raises: Forbidden."""
-        new, old = write.new, write.old
-        assert isinstance(new, CertificateSigningRequest)  # it handles no others
-        assert isinstance(old, CertificateSigningRequest)  # an update changes no kind
-        if new.status != old.status:
+        old = write.old_as(CertificateSigningRequest)
+        if write.new_as(CertificateSigningRequest).status != old.status:
             _require_permission(write, "sign")
 
 
@@ -61,8 +59,7 @@ class ClusterTrustBundleAttest(Plugin):
 
     def validate(self, write: Write) -> None:
         """Raises: Forbidden."""
-        request, new, old = request_of(write), write.new, write.old
-        assert isinstance(new, ClusterTrustBundle)  # it handles no others
+        request, new, old = request_of(write), write.new_as(ClusterTrustBundle), write.old
         signer = new.spec.signer_name
         same = isinstance(old, ClusterTrustBundle) and old.spec == new.spec
         if request is None or not signer or same or _may(request.caller, "attest", signer):
@@ -80,8 +77,7 @@ class CertificateSubjectRestriction(Plugin):
 
     def validate(self, write: Write) -> None:
         """Raises: Forbidden."""
-        given = write.new
-        assert isinstance(given, CertificateSigningRequest)  # it handles no others
+        given = write.new_as(CertificateSigningRequest)
         if request_of(write) is None or given.spec.signer_name != API_SERVER_CLIENT:
             return
         if MASTERS in certificates.parse_request(given.spec.request).organizations:
@@ -98,8 +94,7 @@ class CertificateRequester(Plugin):
         return (resource, subresource, operation) == (_REQUESTS, "", CREATE)
 
     def admit(self, write: Write) -> Write:
-        request, given = request_of(write), write.new
-        assert isinstance(given, CertificateSigningRequest)  # it handles no others
+        request, given = request_of(write), write.new_as(CertificateSigningRequest)
         if request is None:
             return write
         user = request.caller.user
@@ -117,8 +112,7 @@ class CertificateRequester(Plugin):
 
 def _require_permission(write: Write, verb: str) -> None:
     """Raises Forbidden unless the user has this verb on the signer, or on all of its domain."""
-    request, old = request_of(write), write.old
-    assert isinstance(old, CertificateSigningRequest)  # an update changes no kind
+    request, old = request_of(write), write.old_as(CertificateSigningRequest)
     signer = old.spec.signer_name
     if request is not None and not _may(request.caller, verb, signer):
         raise forbid(old, f'user not permitted to {verb} requests with signerName "{signer}"')

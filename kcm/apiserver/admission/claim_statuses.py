@@ -39,9 +39,8 @@ class ClaimStatusAuthorization(Plugin):
 
     def admit(self, write: Write) -> Write:
         """Raises: Invalid, StoreUnavailable."""
-        request, new, old = request_of(write), write.new, write.old
-        assert isinstance(new, ResourceClaim)  # it handles no others
-        assert isinstance(old, ResourceClaim)  # an update changes no kind
+        request = request_of(write)
+        new, old = write.new_as(ResourceClaim), write.old_as(ResourceClaim)
         if request is None:
             return write
         faults = [

@@ -25,8 +25,7 @@ class TaintNodesByCondition(Plugin):
         return (resource, subresource, operation) == (Node.resource.name, "", CREATE)
 
     def admit(self, write: Write) -> Write:
-        node = write.new
-        assert isinstance(node, Node)  # it handles no others
+        node = write.new_as(Node)
         taints = node.spec.taints or []
         if any((one.key, one.effect) == (_NOT_READY.key, _NOT_READY.effect) for one in taints):
             return write

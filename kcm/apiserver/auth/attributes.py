@@ -192,7 +192,7 @@ def agree(attributes: Attributes, info: RequestInfo) -> bool:
     )
 
 
-def forbidden(who: str, attributes: Attributes, reason: str = "") -> errors.Forbidden:
+def forbidden(who: str, attributes: Attributes, reason: str) -> errors.Forbidden:
     """Returns the Forbidden error for a denied request, in upstream's words.
 
     `who` is the user's name.

@@ -51,10 +51,10 @@ class ServerKeys:
 
     signing: str
     verifying: Sequence[str]
-    authority: str = ""
-    trusted: Sequence[str] = ()
-    serving: str = ""
-    host: str = ""
+    authority: str
+    trusted: Sequence[str]
+    serving: str
+    host: str
     pid: int = field(default_factory=os.getpid)
 
     @classmethod

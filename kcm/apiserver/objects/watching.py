@@ -256,8 +256,6 @@ class HttpWatch:
 
     async def _convert_events(self, events: Sequence[CacheEvent]) -> None:
         """Converts the objects of the events by the webhook of their kind, if there is one."""
-        if not events or self._cacher.converter is None:
-            return
         entries = [event.entry for event in events]
         if not self._options.selection.everything:
             entries += [event.before for event in events if event.before is not None]

@@ -106,7 +106,7 @@ def selector_options(command: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def selection(
-    namespace: str, all_namespaces: bool = False, selector: str = "", field_selector: str = ""
+    namespace: str, all_namespaces: bool, selector: str, field_selector: str
 ) -> CommandSelection:
     """Returns the selection for a command's options. Raises BadRequest for an invalid selector."""
     return CommandSelection(

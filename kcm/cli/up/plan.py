@@ -229,14 +229,10 @@ def machine_name(host: str) -> str:
 
 def check_ports(options: UpOptions) -> None:
     """Raises ConfigurationError, which names port and flag, if a port is taken."""
-    if options.redis_port:
-        require_free_port(options.redis_port, "--redis-port")
-    if options.flower_port:
-        require_free_port(options.flower_port, "--flower-port")
-    if options.health_port:
-        require_free_port(options.health_port, "--health-port")
-    if options.api_port:
-        require_free_port(options.api_port, "--api-port")
+    require_free_port(options.redis_port, "--redis-port")  # 0 is always free
+    require_free_port(options.flower_port, "--flower-port")
+    require_free_port(options.health_port, "--health-port")
+    require_free_port(options.api_port, "--api-port")
 
 
 def manager_environment(flags: Sequence[str]) -> dict[str, str]:

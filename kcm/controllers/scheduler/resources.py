@@ -107,8 +107,7 @@ def _total(spec: PodSpec, missing: Mapping[str, int]) -> dict[str, int]:
         _add(running, _read_requests(container, missing))
     if spec.init_containers:
         _with_init_containers(running, spec.init_containers, missing)
-    if spec.resources is not None:
-        running.update(amounts(list_pod_level(spec, "requests")))
+    running.update(amounts(list_pod_level(spec, "requests")))
     if spec.overhead:
         _add(running, amounts(spec.overhead))
     return running

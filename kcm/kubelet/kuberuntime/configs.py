@@ -94,7 +94,7 @@ class ContainerContext:
     one sees.
     """
 
-    memory_capacity: int = 0
+    memory_capacity: int
     user: ImageUser = field(default_factory=ImageUser)
     has_images: bool = False
     seccomp_dir: Path = Path("/var/lib/kubelet/seccomp")

@@ -234,8 +234,6 @@ class LogReader:
         if newline and self._drops:
             whole, self._drops = whole.partition(b"\n")[2], False
         self._drops = self._drops or cut
-        if not newline:
-            return b""
         out = b"".join(self._text(line) for line in whole.split(b"\n"))
         if self._left is not None:
             out = out[: self._left]

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any, ClassVar
+from typing import Any, ClassVar, TypeVar
 
 from kcm import errors
 from kcm.api.scheme import Resource
@@ -43,8 +43,32 @@ class Reinvocation:
         self.called = set()
 
 
+T = TypeVar("T", bound=KubeObject)
+
+
+class Change:
+    """What a write changes. Who handles one kind only asks for objects of that kind."""
+
+    new: KubeObject | None
+    old: KubeObject | None
+
+    def new_as(self, kind: type[T]) -> T:
+        """Returns the object after the write. Raises TypeError if it is none of this kind."""
+        return _require_kind(self.new, kind)
+
+    def old_as(self, kind: type[T]) -> T:
+        """Returns the object before the write. Raises TypeError if it is none of this kind."""
+        return _require_kind(self.old, kind)
+
+
+def _require_kind(obj: KubeObject | None, kind: type[T]) -> T:
+    if not isinstance(obj, kind):
+        raise TypeError(f"a {kind.__name__} is handled here, not {type(obj).__name__}")
+    return obj
+
+
 @dataclass(frozen=True)
-class Write:
+class Write(Change):
     """A write that was asked for; upstream's admission.Attributes.
 
     `new` is None for deletions, `old` for creations. `sent` is the object of a request that is not

@@ -36,8 +36,7 @@ class RuntimeClass(Plugin):
 
     def admit(self, write: Write) -> Write:
         """Raises: Forbidden, StoreUnavailable."""
-        pod = write.new
-        assert isinstance(pod, Pod)  # it handles no others
+        pod = write.new_as(Pod)
         name = pod.spec.runtime_class_name
         named = self._find(name) if name is not None else None
         if name is not None and named is None:

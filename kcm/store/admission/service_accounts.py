@@ -49,8 +49,7 @@ class ServiceAccount(Plugin):
 
     def admit(self, write: Write) -> Write:
         """Raises: Forbidden, StoreUnavailable."""
-        pod = write.new
-        assert isinstance(pod, Pod)  # it handles no others
+        pod = write.new_as(Pod)
         spec = self._complete(pod.spec, pod)
         return write if spec is pod.spec else write.with_new(pod.with_spec(spec))
 

@@ -99,9 +99,7 @@ class PersistentVolumeClaimResize(Plugin):
 
     def validate(self, write: Write) -> None:
         """Raises: Forbidden, StoreUnavailable."""
-        new, old = write.new, write.old
-        assert isinstance(new, PersistentVolumeClaim)  # it handles no others
-        assert isinstance(old, PersistentVolumeClaim)  # an update changes no kind
+        new, old = write.new_as(PersistentVolumeClaim), write.old_as(PersistentVolumeClaim)
         before, wanted = _size(old), _size(new)
         if before is None or wanted is None or not before < wanted:
             return

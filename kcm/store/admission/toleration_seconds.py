@@ -26,8 +26,7 @@ class DefaultTolerationSeconds(Plugin):
         return (resource, subresource) == (Pod.resource.name, "") and operation in (CREATE, UPDATE)
 
     def admit(self, write: Write) -> Write:
-        pod = write.new
-        assert isinstance(pod, Pod)  # it handles no others
+        pod = write.new_as(Pod)
         tolerations = pod.spec.tolerations or []
         added = [
             wanted

@@ -37,8 +37,7 @@ class PodTopologyLabels(Plugin):
         """Raises: StoreUnavailable."""
         if write.subresource == _BINDING:
             return self._admit_binding(write)
-        pod = write.new
-        assert isinstance(pod, Pod)  # it handles no others
+        pod = write.new_as(Pod)
         added = self._read_labels(pod.spec.node_name)
         return write.with_new(pod.with_metadata(labels={**pod.labels, **added})) if added else write
 

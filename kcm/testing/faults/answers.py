@@ -36,7 +36,7 @@ def _forbidden(facts: RequestFacts, _: int) -> errors.ApiError:
     asked = Attributes(
         facts.verb, facts.group, "", facts.resource, facts.subresource, facts.namespace, facts.name
     )
-    return attributes.forbidden(facts.user, asked)
+    return attributes.forbidden(facts.user, asked, "")
 
 
 def _not_found(facts: RequestFacts, _: int) -> errors.ApiError:

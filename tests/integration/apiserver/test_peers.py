@@ -31,8 +31,12 @@ IN_CLUSTER = list_names(Settings().service_cluster_ip_range)
 FOREIGN = {"last_seen": 0, "signing": B}
 
 
+def build_peers(io: RedisIO, name: str, signing: str, *more: str) -> Peers:
+    return Peers(io, ServerKeys(signing, [signing, *more], "", [], "", name), name=name)
+
+
 def join(io: RedisIO, name: str, signing: str = A, *more: str) -> Peers:
-    peers = Peers(io, ServerKeys(signing, [signing, *more], host=name), name=name)
+    peers = build_peers(io, name, signing, *more)
     peers.join()
     return peers
 
@@ -75,7 +79,7 @@ def test_what_a_stranger_has_written_stops_nobody_for_good(io: RedisIO) -> None:
     join(io, "first")
     assert names(io) == {b"first"}
     io.execute("SET", key, "rubbish")
-    peers = Peers(io, ServerKeys(B, [B]), name="second")
+    peers = build_peers(io, "second", B)
     with structlog.testing.capture_logs() as logs:
         peers.join()
     assert [line["log_level"] for line in logs] == ["error"]

@@ -30,6 +30,7 @@ def letters(*names: str) -> dict[str, Any]:
 UPSTREAM: list[tuple[str, dict[str, Any], Any, Any]] = [
     ("scalar", FILLED, 4, 4),
     ("scalar array", list_of(FILLED), [1, 2], [1, 2]),
+    ("a scalar in place of an array", list_of(FILLED), 4, 4),
     (
         "object array",
         list_of(letters("a", "b", "c")),

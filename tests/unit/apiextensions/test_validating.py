@@ -29,6 +29,13 @@ CASES: list[tuple[dict[str, Any], Any, list[str]]] = [
         ['f: Invalid value: "array": f in body must be of type integer,string: "array"'],
     ),
     (ENUM, "c", ['f: Unsupported value: "c": supported values: "a", "b"']),
+    (ENUM, 3, [
+        'f: Invalid value: "integer": f in body must be of type string: "integer"',
+        'f: Unsupported value: 3: supported values: "a", "b"',
+    ]),
+    (TEXT | {"not": {}}, None, [  # a null is compared with its type and an enumeration only
+        'f: Invalid value: "null": f in body must be of type string: "null"'
+    ]),
     (WHOLE | {"maximum": 3}, 4, [
         "f: Invalid value: 4: f in body should be less than or equal to 3"
     ]),

@@ -44,6 +44,21 @@ def test_a_bad_subdomain_is_explained_in_upstreams_words() -> None:
     ]
 
 
+# TestIsWildcardDNS1123Subdomain of apimachinery's util/validation
+@pytest.mark.parametrize(
+    ("name", "is_good"),
+    [
+        *((name, True) for name in ("*.example.com", "*.bar.com", "*.foo.bar.com")),
+        *((name, False) for name in ("*.*.bar.com", "*.foo.*.com", "*bar.com", "f*.bar.com", "*")),
+        ("foo.bar.com", False),
+        ("*." + "a." * 125 + "a", True),
+        ("*." + "a." * 125 + "aa", False),
+    ],
+)
+def test_the_first_label_of_a_wildcard_is_an_asterisk(name: str, is_good: bool) -> None:
+    assert (names.wildcard_subdomain_faults(name) == []) is is_good
+
+
 def test_a_service_name_may_not_begin_with_a_digit() -> None:
     assert names.label_1035_faults("a1") == []
     assert names.label_1035_faults("1a")

@@ -127,6 +127,13 @@ def test_what_is_wrong_is_said_with_source_line_and_column(text: bytes | str, me
     assert message in refusal(text)
 
 
+def test_keys_that_are_repeated_are_told_with_their_lines_and_the_last_one_counts() -> None:
+    repeated: list[str] = []
+    text = "a: 1\nb: {c: 2, c: 3}\na: 4\n"
+    assert load_yaml_documents(text, repeated=repeated) == [{"a": 4, "b": {"c": 3}}]
+    assert repeated == ['line 2: key "c" already set in map', 'line 3: key "a" already set in map']
+
+
 def test_a_very_deep_document_is_refused_without_recursion() -> None:
     assert "nested deeper" in refusal("[" * 50_000)
     assert "nested deeper" in refusal("- " * 50_000)

@@ -1,6 +1,8 @@
 from __future__ import annotations
 
 import base64
+import inspect
+import random
 import ssl
 import stat
 import threading
@@ -89,6 +91,9 @@ def test_strict_clients_trust_what_the_authority_signs(tmp_path: Path) -> None:
     builder = x509.CertificateSigningRequestBuilder().subject_name(x509.Name([]))
     asked = builder.add_extension(x509.SubjectAlternativeName([x509.DNSName("n1")]), critical=True)
     pem = asked.sign(key, hashes.SHA256()).public_bytes(serialization.Encoding.PEM)
+    root = x509.load_pem_x509_certificate(authority.certificate.read_bytes())
+    assert root.extensions.get_extension_for_class(x509.BasicConstraints).critical
+    assert root.extensions.get_extension_for_class(x509.KeyUsage).critical
     request = parse_request(base64.b64encode(pem).decode())
     issued = signer.sign(request, ["server auth"], timedelta(hours=1), datetime.now(UTC))
     serving = tmp_path / "serving.pem"
@@ -108,6 +113,25 @@ def test_strict_clients_trust_what_the_authority_signs(tmp_path: Path) -> None:
     for context in (client, server):
         context.verify_flags |= ssl.VERIFY_X509_STRICT  # the default since Python 3.13
     shake_hands(client, server, "n1")
+
+
+def test_what_is_drawn_from_one_seed_is_the_same_each_time(tmp_path: Path) -> None:
+    drawn: list[dict[str, bytes]] = []
+    for seed in (1, 1, 2):
+        folder = tmp_path / str(len(drawn))
+        credentials.draw_authorities(folder, ["h"], random.Random(seed))
+        drawn.append({path.name: read_drawn(path) for path in folder.iterdir()})
+    assert drawn[0] == drawn[1]
+    assert drawn[0]["ca.crt"] != drawn[2]["ca.crt"]
+
+
+def read_drawn(path: Path) -> bytes:
+    """Returns a file, or what a certificate says where `cryptography` signs at random."""
+    given = path.read_bytes()
+    known = inspect.signature(x509.CertificateBuilder.sign).parameters
+    if path.suffix != ".crt" or "ecdsa_deterministic" in known:
+        return given
+    return x509.load_pem_x509_certificate(given).tbs_certificate_bytes
 
 
 def shake_hands(client: ssl.SSLContext, server: ssl.SSLContext, name: str) -> None:

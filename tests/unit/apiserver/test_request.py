@@ -1,8 +1,13 @@
 from __future__ import annotations
 
-import pytest
+import asyncio
+from contextlib import nullcontext
 
-from kcm.apiserver.request import head_of
+import pytest
+from starlette.types import Message
+
+from kcm import errors
+from kcm.apiserver.request import MAX_BODY, Disconnected, head_of, read_body
 
 
 # After TestGetAPIRequestInfo in
@@ -34,3 +39,30 @@ def test_a_deprecated_path_of_watches_stands_for_a_list_that_watches(
 ) -> None:
     head = head_of({"method": method, "path": path, "query_string": b"limit=5", "headers": []})
     assert (head.path, head.query) == (stands_for, query | {"limit": "5"})
+
+
+@pytest.mark.parametrize(
+    ("parts", "body"),
+    [
+        ([b""], b""),
+        ([b"ab", b"", b"c"], b"abc"),
+        ([b"x" * MAX_BODY], b"x" * MAX_BODY),
+        ([b"x" * MAX_BODY, b"y"], errors.RequestTooLarge),
+        ([b"ab", None], Disconnected),
+    ],
+    ids=["none", "in parts", "the longest", "too long", "cut off"],
+)
+def test_a_body_is_read_to_its_end(
+    parts: list[bytes | None], body: bytes | type[Exception]
+) -> None:
+    left, counted = list(parts), list[int]()
+
+    async def receive() -> Message:
+        part = left.pop(0)
+        if part is None:
+            return {"type": "http.disconnect"}
+        return {"type": "http.request", "body": part, "more_body": bool(left)}
+
+    with nullcontext() if isinstance(body, bytes) else pytest.raises(body):
+        assert asyncio.run(read_body(receive, counted.append)) == body
+        assert counted == [len(part) for part in parts if part is not None]

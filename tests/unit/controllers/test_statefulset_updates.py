@@ -16,7 +16,7 @@ from kcm.api.core_v1 import (
     ContainerStatus,
     Pod,
 )
-from kcm.apimachinery.ownership import controller_of
+from kcm.apimachinery.ownership import is_controlled_by
 from tests.set_builders import kubelet
 from tests.unit.controllers.statefulset_world import (
     ON_DELETE,
@@ -141,7 +141,7 @@ def test_orphaned_revisions_are_adopted() -> None:
     cluster.world.put(revision.with_metadata(owner_references=None))
     cluster.settle()
     (revision,) = cluster.world.of(ControllerRevision)
-    assert controller_of(revision) is not None
+    assert is_controlled_by(revision, cluster.stored)
 
 
 # --- the known traps

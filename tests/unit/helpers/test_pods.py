@@ -7,13 +7,21 @@ from typing import Any
 
 import pytest
 
-from kcm.api.core_v1 import Container, ContainerPort, ContainerStatus, PodCondition, ServicePort
+from kcm.api.core_v1 import (
+    Container,
+    ContainerPort,
+    ContainerStatus,
+    EphemeralContainer,
+    PodCondition,
+    ServicePort,
+)
 from kcm.helpers.pods import (
     available_in,
     is_active,
     is_ready,
     is_terminal,
     is_terminating,
+    list_containers,
     most_restarts,
     port_of,
     ready_since,
@@ -40,6 +48,15 @@ def test_a_pod_is_active_terminal_or_terminating(
 ) -> None:
     obj = pod(phase=phase, deleting=START if deleted else None)
     assert (is_active(obj), is_terminal(obj), is_terminating(obj)) == expected
+
+
+def test_all_containers_are_those_of_every_kind() -> None:
+    names = ["main", "init", "debug"]
+    main, init = (Container(name=name, image="i") for name in names[:2])
+    debug = EphemeralContainer(name="debug", image="i")
+    whole = pod(containers=[main], init_containers=[init], ephemeral_containers=[debug])
+    assert [one.name for one in list_containers(whole.spec)] == names
+    assert [one.name for one in list_containers(pod(containers=[main]).spec)] == names[:1]
 
 
 @pytest.mark.parametrize("ready", [True, False, None])

@@ -10,7 +10,7 @@ from kcm.errors import Forbidden
 from kcm.informers.factory import SharedInformerFactory
 from kcm.informers.options import InformerOptions
 from kcm.informers.source import FullList
-from kcm.reconcile.caches import Caches
+from kcm.reconcile.caches import Caches, list_declared_models
 from kcm.reconcile.contract import Controller, Watch, own_key
 from kcm.store.remote.metrics import RemoteMetrics
 from kcm.testing.clock import FakeClock
@@ -91,3 +91,15 @@ def test_only_who_needs_every_kind_of_now_asks_for_the_kinds(server: Server) -> 
     assert server.asked == 0
     server.caches.present(of_now)
     assert server.asked == 1
+
+
+class Scales(Nodes):
+    name = "scales-controller"
+    reads_scales = True
+
+
+def test_who_reads_scales_has_every_kind_that_can_be_scaled() -> None:
+    declared = {model.resource.plural for model in list_declared_models(Scales(), Scheme())}
+    assert declared == {
+        "deployments", "nodes", "replicasets", "replicationcontrollers", "statefulsets",
+    }  # fmt: skip

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any, Self, cast
 
 import pytest
@@ -161,3 +163,38 @@ def test_a_write_is_not_confirmed_by_another_term(term: str, role: str) -> None:
     master.term, master.role = term, role
     with pytest.raises(errors.NotReplicated, match="another server is the master now"):
         waiting(master).confirm("t1")
+
+
+class BusyMaster(Master):
+    """Its first WAIT lasts until it is let go."""
+
+    def __init__(self, *states: str) -> None:
+        super().__init__(*states)
+        self.asked, self.goes = threading.Event(), threading.Event()
+
+    def execute_command(self, *command: Any) -> Any:
+        if command[0] == "WAIT" and not self.asked.is_set():
+            self.asked.set()
+            assert self.goes.wait(60)
+        return super().execute_command(*command)
+
+
+def test_writes_during_a_wait_are_confirmed_by_a_later_one() -> None:
+    master = BusyMaster("online")
+    waits = waiting(master)
+    calling = threading.Semaphore(0)
+
+    def confirm() -> None:
+        calling.release()
+        waits.confirm("t1")
+
+    with ThreadPoolExecutor(3) as pool:
+        first = pool.submit(confirm)
+        assert master.asked.wait(60)
+        others = [pool.submit(confirm) for _ in range(2)]
+        for _ in range(3):
+            assert calling.acquire(timeout=60)
+        master.goes.set()
+        for each in (first, *others):
+            each.result(60)
+    assert len(master.waited) in (2, 3)  # one more for both, unless the third came late

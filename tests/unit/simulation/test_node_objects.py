@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 from kcm.apimachinery.quantity import Quantity
@@ -14,6 +15,7 @@ OPTIONS = SimulatorOptions(count=3)
 
 def test_a_node_registers_as_a_kubelet_does() -> None:
     node = node_objects.new_node(OPTIONS, 1, "node-2")
+    assert node.spec.taints is None
     assert node.labels["topology.kubernetes.io/zone"] == "b"
     assert node.labels["kubernetes.io/hostname"] == "node-2"
     status = node_objects.status_of(node, OPTIONS, 1, NO_NODE_SCRIPT, NOW)
@@ -27,6 +29,11 @@ def test_a_node_registers_as_a_kubelet_does() -> None:
     assert status.node_info is not None
     assert status.node_info.container_runtime_version.startswith("simulated://")
     assert status.node_info.kubelet_version.startswith("v1.36.2-kcm")
+
+
+def test_a_node_of_a_cloud_waits_for_its_controller() -> None:
+    node = node_objects.new_node(replace(OPTIONS, external_cloud=True), 0, "node-1")
+    assert node.spec.taints == [node_objects.UNINITIALIZED]
 
 
 def test_states_show_as_conditions_and_transitions_as_events() -> None:

@@ -30,6 +30,7 @@ from kcm.apiserver.auth.node.authorizer import NODE_LEASES
 from kcm.apiserver.auth.node.identity import NODE_PREFIX, node_of
 from kcm.apiserver.auth.node.token_audiences import check_audience
 from kcm.apiserver.auth.service_accounts import Find
+from kcm.store.admission.plugin import Change
 
 T = TypeVar("T", bound=KubeObject)
 
@@ -46,7 +47,7 @@ class WantedToken:
 
 
 @dataclass(frozen=True)
-class NodeWrite:
+class NodeWrite(Change):
     """A write that a user wants: the operation, its object, and the object before it.
 
     `name` is that of the request, of a new object, or of the pod that an Eviction names. `token` is
@@ -113,8 +114,8 @@ class NodeRestriction:
 
     def _whole_pod(self, node: str, write: NodeWrite) -> None:
         if write.operation == "CREATE":
-            assert isinstance(write.new, Pod)  # the route is that of pods
-            why = mirror_pods.find_fault(write.new, node, lambda: self._get(Node, node, "nodes"))
+            pod = write.new_as(Pod)
+            why = mirror_pods.find_fault(pod, node, lambda: self._get(Node, node, "nodes"))
             if why:
                 raise write.forbid(why)
         elif write.operation == "DELETE":
@@ -146,8 +147,7 @@ class NodeRestriction:
             raise write.forbid(f'node "{node}" is not allowed to modify node "{write.name}"')
         if write.operation == "DELETE":
             return
-        new = write.new
-        assert isinstance(new, Node)  # the route is that of nodes
+        new = write.new_as(Node)
         if write.operation == "CREATE":
             if new.spec.config_source is not None:
                 raise write.forbid(
@@ -159,9 +159,7 @@ class NodeRestriction:
                     + ", ".join(labels)
                 )
             return
-        old = write.old
-        assert isinstance(old, Node)  # an update changes no kind
-        _check_node_update(node, write, new, old)
+        _check_node_update(node, write, new, write.old_as(Node))
 
     # --- other kinds
 
@@ -170,9 +168,8 @@ class NodeRestriction:
             raise write.forbid("may only update PVC status")
         if write.operation != "UPDATE":
             raise write.forbid(f'unexpected operation "{write.operation}"')
-        assert isinstance(write.new, PersistentVolumeClaim)  # the route is that of claims
-        assert isinstance(write.old, PersistentVolumeClaim)  # an update changes no kind
-        if _without_progress(write.new) != _without_progress(write.old):
+        new, old = write.new_as(PersistentVolumeClaim), write.old_as(PersistentVolumeClaim)
+        if _without_progress(new) != _without_progress(old):
             raise write.forbid(
                 f'node "{node}" is not allowed to update fields other than status.capacity and '
                 "status.conditions"
@@ -212,11 +209,10 @@ class NodeRestriction:
 
     def _slice(self, node: str, write: NodeWrite, caller: Caller) -> None:
         """Checks new and deleted slices; of others the authorizer has checked the node."""
-        checked = {"CREATE": write.new, "DELETE": write.old}
+        checked = {"CREATE": write.new_as, "DELETE": write.old_as}
         if write.operation not in checked:
             return
-        subject = checked[write.operation]
-        assert isinstance(subject, ResourceSlice)  # the route is that of slices
+        subject = checked[write.operation](ResourceSlice)
         if subject.spec.node_name != node:
             raise write.forbid(
                 f"can only {write.operation.lower()} ResourceSlice with the same NodeName as the "
@@ -226,9 +222,7 @@ class NodeRestriction:
     def _signing_request(self, node: str, write: NodeWrite, caller: Caller) -> None:
         if write.operation != "CREATE" or write.subresource:
             return
-        # The route is that of signing requests.
-        assert isinstance(write.new, CertificateSigningRequest)
-        spec = write.new.spec
+        spec = write.new_as(CertificateSigningRequest).spec
         if spec.signer_name not in {KUBELET_SERVING, API_SERVER_CLIENT_KUBELET}:
             return
         try:
@@ -242,9 +236,7 @@ class NodeRestriction:
 def _check_pod_status(node: str, write: NodeWrite) -> None:
     if write.operation != "UPDATE":
         raise write.forbid(f'unexpected operation "{write.operation}"')
-    new, old = write.new, write.old
-    assert isinstance(new, Pod)  # the route is that of pods
-    assert isinstance(old, Pod)  # an update changes no kind
+    new, old = write.new_as(Pod), write.old_as(Pod)
     if old.spec.node_name != node:
         raise write.forbid(
             f'node "{node}" can only update pod status for pods with spec.nodeName set to itself'

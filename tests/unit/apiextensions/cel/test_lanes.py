@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterator
+from dataclasses import replace
 
 import pytest
 
@@ -25,7 +26,8 @@ def two() -> Iterator[Lanes]:
 
 
 def test_a_slow_expression_holds_up_no_quick_one(two: Lanes) -> None:
-    assert two.evaluate(SLOW, MANY, 15_000, 0.15, scope=Scope()).exhausted
+    tried = two.evaluate(SLOW, MANY, 15_000, 0.15, scope=Scope())
+    assert tried == replace(EXHAUSTED, spent=lanes._TRIAL)  # among the quick ones, and then slow
     assert two.is_slow(SLOW, 15_000)
     assert two.evaluate(QUICK, {"object": "a"}, 10, 1.0, scope=Scope()).value is True
     results: list[ExpressionResult] = []

@@ -71,6 +71,27 @@ def test_attributes_are_upstreams(method: str, url: str, expected: Attributes) -
     assert of(method, url) == expected
 
 
+# TestForbidden (pkg/endpoints/handlers/responsewriters/errors_test.go of k8s.io/apiserver)
+@pytest.mark.parametrize(
+    ("denied", "reason", "message"),
+    [
+        (Attributes("GET", path="/whatever"), "",
+         'forbidden: User "NAME" cannot GET path "/whatever"'),
+        (Attributes("get", resource="pod"), "",
+         'pod is forbidden: User "NAME" cannot get resource "pod" in API group "" at the cluster '
+         "scope"),
+        (Attributes("get", resource="pod", name="mypod"), "",
+         'pod "mypod" is forbidden: User "NAME" cannot get resource "pod" in API group "" at the '
+         "cluster scope"),
+        (Attributes("get", "v2", "", "pod", "quota", "test"), "no rule",
+         'pod.v2 is forbidden: User "NAME" cannot get resource "pod/quota" in API group "v2" in '
+         'the namespace "test": no rule'),
+    ],
+)  # fmt: skip
+def test_a_denial_is_told_in_upstreams_words(denied: Attributes, reason: str, message: str) -> None:
+    assert attributes.forbidden("NAME", denied, reason).message == message
+
+
 def test_a_watch_that_is_no_truth_is_a_bad_request() -> None:
     with pytest.raises(errors.BadRequest):
         of("GET", "/api/v1/pods?watch=perhaps")

@@ -60,7 +60,9 @@ def test_a_token_that_is_not_valid_is_nobody(fields: dict[str, str]) -> None:
 
 def test_a_token_lasts_until_it_expires() -> None:
     later = (NOW + timedelta(hours=1)).isoformat()
-    assert authenticate(token_secret(**ALLOWED, expiration=later)) is not None
+    user = authenticate(token_secret(**ALLOWED))
+    assert user == authenticate(token_secret(**ALLOWED, expiration=later))
+    assert user != authenticate(token_secret(**ALLOWED, expiration=NOW.isoformat()))
 
 
 @pytest.mark.parametrize("change", [{"type": "Opaque"}, {"data": None}])

@@ -16,9 +16,10 @@ from kcm.api.rbac_v1 import (
     Subject,
 )
 from kcm.apimachinery.meta_v1 import LabelSelector, ObjectMeta
-from kcm.apiserver.auth import policy
+from kcm.apiserver.auth import policy, rbac
 from kcm.apiserver.auth.attributes import AUTHENTICATED, Attributes, User
-from kcm.apiserver.auth.authorizer import Masters
+from kcm.apiserver.auth.authorizer import Caller, Masters
+from kcm.apiserver.auth.covering import MOST_LISTED
 from kcm.apiserver.auth.rbac import RBAC
 from tests.unit.apiserver.auth.caches import FakeHub
 
@@ -186,3 +187,25 @@ def test_whoever_is_known_may_discover_and_ask_about_themselves() -> None:
     assert rbac.authorize(known, Attributes("get", path="/openapi/v2")).allowed
     assert not rbac.authorize(known, Attributes("get", path="/metrics")).allowed
     assert not rbac.authorize(User("x"), reviews).allowed
+
+
+@pytest.mark.parametrize(("lacking", "others"), [(MOST_LISTED - 1, False), (MOST_LISTED, True)])
+def test_what_a_user_grants_without_having_it_is_listed_up_to_a_limit(
+    lacking: int, others: bool
+) -> None:
+    held = [READS_PODS, PolicyRule(verbs=["get"], api_groups=[""], resources=["nodes"])]
+    own = ClusterRole(metadata=ObjectMeta(name="own"), rules=held)
+    caller = Caller(JANE, RBAC(FakeHub(own, bind("ClusterRole/own", user("jane")))))
+    rbac.check(caller, ClusterRole.resource, own, None)
+    resources = ["pods", *(f"r{number}" for number in range(lacking))]
+    wanted = PolicyRule(verbs=["get"], api_groups=[""], resources=resources)
+    more = ClusterRole(metadata=ObjectMeta(name="more"), rules=[wanted])
+    with pytest.raises(errors.Forbidden) as raised:
+        rbac.check(caller, ClusterRole.resource, more, None)
+    head, _, listed = raised.value.message.partition(":\n")
+    assert head == (
+        'clusterroles.rbac.authorization.k8s.io "more" is forbidden: user "jane" (groups=["dev"]) '
+        "is attempting to grant RBAC permissions not currently held"
+    )
+    assert ('"r0"' in listed, '"pods"' in listed) == (True, False)
+    assert ("and possibly others" in listed) is others

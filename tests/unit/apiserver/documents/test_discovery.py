@@ -73,7 +73,11 @@ def test_aggregated_discovery_answers_in_the_version_that_was_asked_for(
         document["responseKind"]["kind"]: document for document in apps["versions"][0]["resources"]
     }
     resource = served["ReplicaSet"]
+    assert (resource["resource"], resource["scope"]) == ("replicasets", "Namespaced")
     assert [sub["subresource"] for sub in resource["subresources"]] == ["scale", "status"]
+    (core,) = read(DISCOVERY.api(accept, "h"))["items"]
+    scopes = {one["resource"]: one["scope"] for one in core["versions"][0]["resources"]}
+    assert (scopes["pods"], scopes["nodes"]) == ("Namespaced", "Cluster")
 
 
 def test_the_version_is_that_of_kubernetes_with_our_own_behind_it() -> None:

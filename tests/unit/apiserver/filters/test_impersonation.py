@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import asyncio
+from typing import Any
+
 import pytest
 
 from kcm import errors
-from kcm.apiserver.auth.attributes import Attributes, User
+from kcm.apiserver.auth.attributes import ANYBODY, Attributes, User
 from kcm.apiserver.auth.authorizer import AlwaysAllow, AuthorizerDecision
-from kcm.apiserver.filters.impersonation import impersonate
+from kcm.apiserver.exchange import Exchange
+from kcm.apiserver.filters.impersonation import Impersonation, impersonate
+from kcm.apiserver.request import Request
 
 REAL = User("real")
 
@@ -84,3 +89,26 @@ def test_what_names_nobody_is_a_bad_request(headers: list[str]) -> None:
 
 def test_without_such_headers_nobody_is_impersonated() -> None:
     assert act(Asked()) is None
+
+
+@pytest.mark.parametrize(
+    ("sender", "fields", "user"),
+    [
+        (REAL, [], "real"),
+        (REAL, [(b"impersonate-user", b"jane")], "jane"),
+        (None, [(b"impersonate-user", b"jane")], ANYBODY.name),  # nobody was authenticated
+    ],
+)
+def test_a_request_acts_for_its_sender_or_for_whom_that_one_names(
+    sender: User | None, fields: list[tuple[bytes, bytes]], user: str
+) -> None:
+    async def unused(*_: object) -> Any:
+        raise AssertionError("nothing is read or sent")
+
+    async def proceed(exchange: Exchange) -> None:
+        assert (exchange.sender, exchange.user.name) == (sender, user)
+
+    request = Request("GET", "/api/v1/pods", b"", {}, fields=fields)
+    exchange = Exchange(request, {}, unused, unused, sender=sender)
+    asyncio.run(Impersonation(Asked()).serve(exchange, proceed))
+    assert exchange.user.name == user

@@ -69,7 +69,9 @@ def test_parts_are_sent_in_pieces_of_a_bounded_size(sizes: list[int], pieces: li
 
 def test_a_large_part_is_not_copied() -> None:
     large = bytes(PIECE * 3)
-    assert all(isinstance(piece, memoryview) and piece.obj is large for piece in cut([large]))
+    pieces = list(cut([large]))
+    assert len(pieces) == 3
+    assert all(isinstance(piece, memoryview) and piece.obj is large for piece in pieces)
 
 
 def ask(query: str = "", agent: str = "kubectl/v1.36.2", encoding: str = "") -> Request:

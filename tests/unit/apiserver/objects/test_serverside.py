@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from kcm import errors
 from kcm.api import codec
 from kcm.api.apps_v1 import ReplicaSet
 from kcm.api.scheme import BUILT_IN
@@ -78,3 +79,18 @@ def test_a_conflict_names_who_owns_the_fields(owners: list[dict[str, Any]], expe
     with pytest.raises(ApplyConflict) as raised:
         serverside.apply_to(applied, old)
     assert str(raised.value) == f"Apply failed with {expected}"
+
+
+@pytest.mark.parametrize(
+    ("body", "fault"),
+    [
+        (b"", "exactly one object"),
+        (b"kind: Pod\n---\nkind: Pod\n", "exactly one object"),
+        (b"a: " + b"[" * 200, "nested deeper"),
+        (b"a: &a [" + b"[]," * 100 + b"]\nb: [" + b"*a," * 1001 + b"]", "objects and lists"),
+    ],
+)
+def test_a_configuration_is_one_object_of_bounded_size(body: bytes, fault: str) -> None:
+    assert serverside.document(b"kind: Pod\n") == {"kind": "Pod"}
+    with pytest.raises(errors.BadRequest, match=fault):
+        serverside.document(body)

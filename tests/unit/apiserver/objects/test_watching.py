@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import AsyncIterator, Sequence
 from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
+from starlette.types import Message
 
 from kcm.api import codec
 from kcm.api.core_v1 import Pod
+from kcm.api.scheme import Resource
 from kcm.apiserver.cache.cacher import Cacher
+from kcm.apiserver.cache.entries import Entry
 from kcm.apiserver.cache.watch_cache import WatchCache
 from kcm.apiserver.http.responses import Form
 from kcm.apiserver.objects import watching
-from kcm.apiserver.objects.watching import HttpWatch, WatchOptions
+from kcm.apiserver.objects.watching import HttpWatch, WatchOptions, WatchResponse
 from kcm.apiserver.request_info import RequestInfo
 from kcm.store import WatchEntry
 from kcm.testing import builders
@@ -65,3 +69,63 @@ def test_single_changes_are_sent_at_once_and_a_stream_of_them_in_chunks(
     assert paused[:7] == [0] * 7
     assert paused[-1] == 5
     assert set(pauses) == {watching.MERGE}
+
+
+@pytest.mark.parametrize(("query", "then"), [({}, [2]), ({"labelSelector": "app!=x"}, [2, 1])])
+def test_what_a_watch_shows_and_compares_is_converted(
+    query: dict[str, str], then: list[int]
+) -> None:
+    converted: list[list[int]] = []
+
+    async def convert(entries: Sequence[Entry], resource: Resource) -> None:
+        converted.append([entry.version for entry in entries])
+
+    pod = builders.pod("p")
+    cache = WatchCache(PODS)
+    cache.refill([Entry(PODS, pod.key, codec.encode(pod), 1)], 1)
+    cacher: Any = SimpleNamespace(
+        cache=lambda resource: cache,
+        converter=SimpleNamespace(convert_entries_soon=convert),
+        wait_until_filled=lambda resource: 1,
+    )
+
+    async def main() -> None:
+        options = WatchOptions.of(RequestInfo(PODS), {"resourceVersion": "0", **query}, Form())
+        watch = HttpWatch(cast(Cacher, cacher), options, asyncio.get_running_loop())
+        watch.subscribe()
+        chunks = watch.chunks()
+        await anext(chunks)
+        cache.apply([WatchEntry(PODS, 2, "MODIFIED", pod.key, codec.encode(pod))], 2)
+        await anext(chunks)
+        watch.close()
+
+    asyncio.run(main())
+    assert converted == [[1], then]
+
+
+@pytest.mark.parametrize(
+    ("form", "content_type"),
+    [
+        (Form(), b"application/json"),
+        (Form("Table"), b"application/json;as=Table;v=v1;g=meta.k8s.io"),
+    ],
+)
+def test_a_stream_says_what_form_its_objects_have(form: Form, content_type: bytes) -> None:
+    sent: list[Message] = []
+    ended: list[HttpWatch] = []
+
+    async def chunks() -> AsyncIterator[list[bytes]]:
+        yield [b"line\n"]
+
+    async def receive() -> Message:
+        await asyncio.Event().wait()  # the client stays
+        raise AssertionError
+
+    async def send(message: Message) -> None:
+        sent.append(message)
+
+    watch = cast(HttpWatch, SimpleNamespace(chunks=chunks, close=lambda: None))
+    asyncio.run(WatchResponse(watch, form, ended.append)({}, receive, send))
+    assert (b"content-type", content_type) in sent[0]["headers"]
+    assert [message["body"] for message in sent[1:]] == [b"line\n", b""]
+    assert ended == [watch]

@@ -63,7 +63,9 @@ assert not signal.pthread_sigmask(signal.SIG_BLOCK, [])
 @pytest.mark.parametrize(
     ("program", "code", "text"),
     [
+        ("raise SystemExit", 0, ""),
         ("raise SystemExit(3)", 3, ""),
+        ("raise SystemExit(256 + 4)", 4, ""),
         ("raise SystemExit('a setting is wrong')", 1, "a setting is wrong"),
         ("1 / 0", 1, "ZeroDivisionError"),
         ("import os; os.kill(os.getpid(), 9)", -signal.SIGKILL, ""),

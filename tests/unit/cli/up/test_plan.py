@@ -3,6 +3,7 @@ from __future__ import annotations
 import socket
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import click
 import pytest
@@ -15,6 +16,7 @@ from kcm.cli.up.plan import (
     AccessOptions,
     RealNode,
     UpOptions,
+    check_ports,
     choose_endpoint,
     machine_name,
     process_specs,
@@ -23,6 +25,8 @@ from kcm.cli.up.plan import (
 )
 from kcm.reconcile.contract import Options
 from kcm.settings import Settings
+
+PORTS = ("redis_port", "flower_port", "health_port", "api_port")
 
 
 def settings(tmp_path: Path, url: str = "") -> Settings:
@@ -45,6 +49,16 @@ def test_a_port_of_0_leaves_a_process_out(tmp_path: Path) -> None:
     options = UpOptions(flower_port=0, api_port=0)
     names = [spec.name for spec in process_specs(options, settings(tmp_path))]
     assert names == ["manager", "beat", "worker"]
+
+
+@pytest.mark.parametrize("name", PORTS)
+def test_a_port_that_is_taken_is_named_with_its_flag(name: str) -> None:
+    nothing: dict[str, Any] = dict.fromkeys(PORTS, 0)
+    check_ports(UpOptions(**nothing))
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        options = UpOptions(**nothing | {name: taken.getsockname()[1]})
+        with pytest.raises(errors.ConfigurationError, match=f"--{name.replace('_', '-')}$"):
+            check_ports(options)
 
 
 def test_a_manager_that_runs_elsewhere_is_left_out(tmp_path: Path) -> None:

@@ -95,6 +95,7 @@ def test_bindings_are_told_and_counted_when_they_are_written() -> None:
 
 def test_failures_of_bindings_are_none_of_the_key() -> None:
     plan = run(controller(), node("n1"), pod("a"))
+    assert bindings(plan) == {"a": "n1"}
     assert all(batch.optional for batch in plan.batches)
 
 

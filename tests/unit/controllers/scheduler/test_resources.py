@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from kcm.api.core_v1 import Container, Pod
+from kcm.api.core_v1 import Container, Pod, ResourceRequirements
 from kcm.controllers.scheduler.nodeinfo import PodInfo
 from kcm.controllers.scheduler.resources import DEFAULT_MEMORY, requests_of, reserve_resized
 from tests.typed_objects import decode_as
@@ -74,6 +74,16 @@ def test_containers_without_requests_count_as_small_ones_in_scores() -> None:
     )
     assert (requests.cpu, requests.memory) == (1000, 5)
     assert (requests.scoring_cpu, requests.scoring_memory) == (1100, DEFAULT_MEMORY + 5)
+
+
+def test_requests_of_the_pod_itself_count_in_place_of_its_containers() -> None:
+    own = quantities({"cpu": "3"})
+    spec = pod(
+        containers=[build_container(cpu="1", memory="5")],
+        resources=ResourceRequirements(requests=own),
+        overhead=quantities({"cpu": "1"}),
+    ).spec
+    assert (requests_of(spec).cpu, requests_of(spec).memory) == (4000, 5)
 
 
 # after the cases of Test_PodRequests with InPlacePodVerticalScaling

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from kcm.controllers.scheduler.cluster_events import ClusterEventKind
 from kcm.controllers.scheduler.snapshot import LEAST_KEPT, Snapshot
 from kcm.testing.builders import node, pod
 
@@ -25,3 +26,16 @@ def test_a_burst_of_pods_is_followed_without_beginning_again() -> None:
     snapshot.update(2, [place], pods)
     snapshot.update(3, [place], pods)
     assert (snapshot.layout, len(snapshot.log)) == (layout, 2 * LEAST_KEPT)
+
+
+def test_changes_of_attachments_and_of_other_storage_are_noted_once_each() -> None:
+    snapshot = Snapshot()
+    snapshot.update(1, [], [])
+    snapshot.update_storage([], (1,), 1)
+    assert not snapshot.cluster_events  # the first look shows no change
+    for versions, attachments in (((1,), 2), ((1,), 2), ((2,), 2), ((2,), 2)):
+        snapshot.update_storage([], versions, attachments)
+    assert [event.kind for event in snapshot.cluster_events] == [
+        ClusterEventKind.ATTACHMENTS,
+        ClusterEventKind.STORAGE,
+    ]

@@ -85,8 +85,10 @@ def test_a_forgotten_token_is_first_marked() -> None:
 
 @pytest.mark.parametrize("labels", [{LAST_USED: LONG_AGO}, {INVALID_SINCE: "someday"}])
 def test_a_token_whose_last_use_is_long_ago_is_marked(labels: dict[str, str]) -> None:
-    (write,) = plan_of(tracking(), account("s"), token(labels)).writes
+    secret = token(labels)
+    (write,) = plan_of(tracking(), account("s"), secret).writes
     assert isinstance(write, Patch)
+    assert write.change(secret).labels == labels | {INVALID_SINCE: "2026-06-01"}
 
 
 def test_a_token_that_was_marked_a_period_ago_is_deleted() -> None:

@@ -44,9 +44,10 @@ def public_pem_of(private: object) -> bytes:
 
 
 def test_a_new_key_file_is_for_its_owner_only_and_stays(tmp_path: Path) -> None:
-    file = tmp_path / "folder" / "sa.key"
+    file = tmp_path / "new" / "folder" / "sa.key"
     tokens.ensure_key_file(file)
     first = file.read_bytes()
+    assert file.parent.stat().st_mode & 0o777 == 0o700
     assert file.stat().st_mode & 0o777 == 0o600
     assert tokens.read_signing_key(file, "flag").verification.algorithm == "ES256"
     tokens.ensure_key_file(file)

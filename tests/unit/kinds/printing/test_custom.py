@@ -3,6 +3,8 @@ from __future__ import annotations
 from datetime import timedelta
 from typing import Any
 
+import pytest
+
 from kcm.api import codec
 from kcm.api.apiextensions_v1 import CustomResourceColumnDefinition, CustomResourceDefinition
 from kcm.apimachinery.meta_v1 import format_time
@@ -56,6 +58,22 @@ def test_cells_have_the_type_of_their_column() -> None:
         "when": format_time(START),
     }
     assert row({"spec": spec}, definition) == ["one", "t", 3, False, '[1,"a"]', "5m", None, None]
+
+
+@pytest.mark.parametrize(
+    ("spec", "text"),
+    [
+        ({"truth": True}, "true"),
+        ({"truth": False}, "false"),
+        ({"truth": 1}, "<none>"),
+        ({}, "<none>"),
+    ],
+)
+def test_a_truth_is_printed_as_json_writes_it(spec: dict[str, Any], text: str) -> None:
+    with serve(with_columns(truth=("boolean", ".spec.truth"))):
+        resource = SCHEME.by_name("crontabs.example.com")
+        (_, column) = columns_of(resource, wide=True)
+        assert column.text(codec.decode({"spec": spec}, resource), NOW) == text
 
 
 def test_a_column_is_described_as_its_definition_has_it() -> None:

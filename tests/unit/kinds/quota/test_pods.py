@@ -96,6 +96,24 @@ def test_usage(pod: Pod, expected: dict[str, str]) -> None:
     assert show_usage(pod) == COUNTED | expected
 
 
+@pytest.mark.parametrize(
+    ("new", "old", "resized"),
+    [
+        (pod_of(CPU, {}), pod_of(CPU, {}), False),
+        (pod_of(CPU, CPU), pod_of(CPU, {}), True),
+        (pod_of(CPU, resources=CPU), pod_of(CPU), True),
+        (pod_of({}, initContainers=[FIRST]), pod_of({}, initContainers=[FIRST]), False),
+        (pod_of({}, initContainers=[SIDECAR]), pod_of({}, initContainers=[FIRST]), True),
+        (pod_of({}, nodeName="n"), pod_of({}), False),
+    ],
+)
+def test_a_pod_is_resized_if_its_resources_or_those_of_a_container_change(
+    new: Pod, old: Pod, resized: bool
+) -> None:
+    assert pods.is_resized(new, old) is resized
+    assert not pods.is_resized(new, new)
+
+
 @pytest.mark.parametrize("phase", ["Failed", "Succeeded"])
 def test_a_pod_that_ended_counts_as_an_object_only(phase: str) -> None:
     pod = pod_of(CPU)

@@ -13,7 +13,11 @@ import pytest
 from kcm.api import codec
 from kcm.api.priority_levels import MANDATORY_LEVELS, MANDATORY_SCHEMAS
 from tests.samples import BODIES, sample, with_spec
-from tests.unit.kinds.validation.outcomes import validate_new, validate_new_spec
+from tests.unit.kinds.validation.outcomes import (
+    validate_changed_status,
+    validate_new,
+    validate_new_spec,
+)
 
 SCHEMAS = "flowschemas.flowcontrol.apiserver.k8s.io"
 LEVELS = "prioritylevelconfigurations.flowcontrol.apiserver.k8s.io"
@@ -162,3 +166,23 @@ def test_mandatory_levels_are_fixed_except_the_shares_of_exempt() -> None:
     assert "spec of 'catch-all' must equal the fixed value" in fault
     shares = {"type": "Exempt", "exempt": {"nominalConcurrencyShares": 50}}
     assert validate_new(LEVELS, metadata={"name": "exempt"}, spec=shares) == []
+
+
+@pytest.mark.parametrize("kind", [SCHEMAS, LEVELS])
+@pytest.mark.parametrize(
+    ("types", "faults"),
+    [
+        (None, []),
+        (["Dangling", "Other"], []),
+        (["Dangling", "Dangling"], ['status.conditions[1].type: Duplicate value: "Dangling"']),
+        ([""], ["status.conditions[0].type: Required value: must not be empty"]),
+    ],
+)
+def test_conditions_have_types_of_their_own(
+    kind: str, types: list[str] | None, faults: list[str]
+) -> None:
+    old = sample(kind).with_metadata(resource_version="1", uid="u")
+    conditions = None if types is None else [{"type": each, "status": "True"} for each in types]
+    status = {} if conditions is None else {"conditions": conditions}
+    new = sample(kind, status=status).with_metadata(resource_version="1", uid="u")
+    assert validate_changed_status(new, old) == faults

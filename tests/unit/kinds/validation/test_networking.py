@@ -89,8 +89,8 @@ PATH = "spec.rules[0].http.paths[0]"
           "alphanumeric characters, '-' or '.' and end with an alphanumeric character (e.g. "
           "'*.example.com', regex used for validation is "
           "'\\*\\.[a-z0-9]([-a-z0-9]*[a-z0-9])?(\\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*')"]),
-        ({"rules": [{"host": "a", "http": {"paths": []}}]},
-         ["spec.rules[0].http.paths: Required value"]),
+        *(({"rules": [{"host": host, "http": {"paths": []}}]},
+           ["spec.rules[0].http.paths: Required value"]) for host in ("a", "*.example.com")),
         (path(pathType=None),
          [f"{PATH}.pathType: Required value: pathType must be specified"]),
         (path(pathType="x"),

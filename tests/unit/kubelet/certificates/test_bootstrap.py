@@ -42,7 +42,7 @@ class Machine:
         bootstrap = folder / "join.kubeconfig"
         bootstrap.write_text(bootstrap_kubeconfig(admin, TOKEN))
         self.joining = Joining(
-            kubeconfig=folder / "kubelet" / "kubeconfig",
+            kubeconfig=folder / "lib" / "kubelet" / "kubeconfig",
             cert_dir=folder / "pki",
             bootstrap_kubeconfig=bootstrap,
         )
@@ -109,6 +109,13 @@ def test_a_server_that_is_away_is_waited_for(machine: Machine) -> None:
     machine.server.fails = [errors.StoreUnavailable("away")] * 5
     assert machine.join()
     assert machine.clock.now() >= START + timedelta(seconds=10)
+
+
+def test_a_machine_that_is_to_end_has_not_joined(machine: Machine) -> None:
+    machine.server.fails = [errors.StoreUnavailable("away")]
+    machine.stop.set()
+    assert not machine.join()
+    assert not machine.joining.kubeconfig.exists()
 
 
 def test_a_token_without_rights_ends_the_start(machine: Machine) -> None:

@@ -124,14 +124,16 @@ def test_critical_pods_stay() -> None:
     assert node.killed == []
 
 
-def test_a_soft_threshold_waits_and_gives_time_to_end() -> None:
-    node = Node(builders.pod(), soft="memory.available<3Gi", most=20)
+@pytest.mark.parametrize(("own", "grace"), [(None, 20), (30, 20), (10, 10), (0, 1)])
+def test_a_soft_threshold_waits_and_gives_time_to_end(own: int | None, grace: int) -> None:
+    pod = builders.pod(termination_grace_period_seconds=own)
+    node = Node(pod, soft="memory.available<3Gi", most=20)
     assert not node.leave_memory(2)
     node.clock.step(30)
     assert node.leave_memory(2)
     kill = node.killed[0].kill
     assert kill is not None
-    assert kill.grace_seconds == 20
+    assert kill.grace_seconds == grace
 
 
 def test_where_the_one_disk_is_short_for_images_pods_go_for_their_volumes_and_logs() -> None:

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import errno
 import os
 import shutil
 from collections.abc import Callable
@@ -44,6 +45,20 @@ def test_what_goes_between_a_look_and_its_removal_is_no_error(
     monkeypatch.setattr(os, function, late)
     remove_tree(folder)
     assert not folder.exists()
+
+
+def test_what_cannot_be_removed_is_told_with_its_reason(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = fill(tmp_path / "a", files=1)
+
+    def refuse(path: str, **_: object) -> None:
+        raise OSError(errno.EBUSY, os.strerror(errno.EBUSY), path)
+
+    monkeypatch.setattr(os, "rmdir", refuse)
+    with pytest.raises(OSError, match="busy") as raised:
+        remove_tree(folder)
+    assert raised.value.errno == errno.EBUSY
 
 
 def test_a_folder_that_is_not_there_is_as_good_as_removed(tmp_path: Path) -> None:

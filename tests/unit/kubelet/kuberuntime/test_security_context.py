@@ -35,7 +35,7 @@ def pod_with(pod: Fields, container: Fields, **spec: Any) -> Pod:
 
 
 def build(pod: Pod, default_user: int | None) -> ContainerConfig:
-    context = ContainerContext(user=ImageUser(default_user))
+    context = ContainerContext(memory_capacity=2**33, user=ImageUser(default_user))
     return build_container_config(pod, pod.spec.containers[0], 0, {}, (), context=context)
 
 

@@ -27,6 +27,7 @@ from kcm.kubelet.prober.state import (
     ProbeResult,
 )
 from kcm.testing import builders
+from tests.ports import free_port
 
 PATIENT = 30.0  # seconds, where an answer comes
 SERVING, SICK = health_pb2.HealthCheckResponse.SERVING, health_pb2.HealthCheckResponse.NOT_SERVING
@@ -196,3 +197,15 @@ def test_without_the_library_a_probe_cannot_be_made(monkeypatch: pytest.MonkeyPa
 def test_a_kubelet_without_such_probes_does_not_load_the_library() -> None:
     script = "import sys, kcm.kubelet.assembly.kubelet; sys.exit('grpc' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", script], check=False).returncode == 0
+
+
+def test_the_proxy_of_the_environment_is_not_used(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("grpc_proxy", "http_proxy"):
+        monkeypatch.setenv(name, f"http://127.0.0.1:{free_port()}")  # nobody listens
+    for name in ("no_grpc_proxy", "no_proxy", "NO_PROXY"):
+        monkeypatch.delenv(name, raising=False)
+    server = Server(lambda added: health_pb2_grpc.add_HealthServicer_to_server(Odd(), added))
+    try:
+        assert server.ask().outcome is ProbeOutcome.SUCCESS
+    finally:
+        server.close()

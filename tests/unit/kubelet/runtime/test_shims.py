@@ -20,8 +20,8 @@ from kcm.testing.waiting import until
 
 SOCKET = f"/run/of-test-{os.getpid()}/containerd.sock"  # tests run in several processes
 IDLE = "print('up', flush=True); import time; time.sleep(600)"
-# Popen returns when the child runs another program; until then it looks like a shim itself.
-BUSY = f"import subprocess; subprocess.Popen(['sleep', '600']); {IDLE}"
+# posix_spawn returns when the child runs another program; until then it looks like a shim itself.
+BUSY = f"import os; os.posix_spawn('/bin/sleep', ['sleep', '600'], {{}}); {IDLE}"
 TASKS = "io.containerd.runtime.v2.task/k8s.io"
 OF_CRI = {"annotations": {"io.kubernetes.cri.container-type": "sandbox"}}
 

@@ -1,4 +1,4 @@
-"""Port-forwarding sessions of clients that break the protocol."""
+"""Port-forwarding sessions of clients that break the protocol or leave."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ import pytest
 from kcm.errors import ContainerRuntimeError
 from kcm.kubelet.cri import PortConnection
 from kcm.kubelet.server import portforward
-from kcm.kubelet.server.portforward import PortForwarding
+from kcm.kubelet.server.portforward import PortChannels, PortForwarding
 from kcm.kubelet.server.spdy import SpdySession
 from kcm.kubelet.server.stream_limits import MOST_FORWARDED_OF_POD, ForwardLimits
 from kcm.testing.waiting import yield_to_loop
@@ -32,6 +32,7 @@ class Channel:
         self._messages = iter(messages)
         self._ended = ended
         self.sent: list[bytes] = []
+        self.closed = False
 
     async def send(self, data: bytes) -> None:
         self.sent.append(data)
@@ -44,7 +45,8 @@ class Channel:
             await self._ended.wait()
         return message
 
-    async def close(self) -> None: ...
+    async def close(self) -> None:
+        self.closed = True
 
 
 def refuse(port: int) -> PortConnection:
@@ -218,3 +220,13 @@ def test_why_the_runtime_has_ended_a_connection_is_told(early: bytes) -> None:
 
     sent = asyncio.run(run()).sent
     assert sent[-1][8:] == b"error forwarding port 80: connection refused"
+
+
+def test_a_client_that_leaves_while_its_port_is_opened_ends_the_session() -> None:
+    async def run() -> Channel:
+        channel = Channel([])
+        with ThreadPoolExecutor(1) as pool:
+            await PortChannels(channel, [80], end_at_once, pool, admit=nullcontext).run()
+        return channel
+
+    assert asyncio.run(run()).closed

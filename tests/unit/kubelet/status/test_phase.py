@@ -25,13 +25,15 @@ def build_ended_state(code: int) -> ContainerState:
 def status(word: str) -> ContainerStatus:
     """Returns a status from a text: `main=running`, `main=waiting`, `main=0` or `main=back1`.
 
-    A number is an exit code, `back` means waiting after that exit. A `+` at the end means started.
+    A number is an exit code, `back` means waiting after that exit, and `again` running after it.
+    A `+` at the end means started.
     """
     name, state = word.split("=")
     started, state = state.endswith("+"), state.rstrip("+")
-    if state.startswith("back"):
-        last = build_ended_state(int(state.removeprefix("back")))
-        return ContainerStatus(name=name, state=WAITING, last_state=last)
+    for prefix, now in (("back", WAITING), ("again", RUNNING)):
+        if state.startswith(prefix):
+            last = build_ended_state(int(state.removeprefix(prefix)))
+            return ContainerStatus(name=name, state=now, last_state=last)
     known = {"running": RUNNING, "waiting": WAITING}
     container_state = known.get(state) or build_ended_state(int(state))
     return ContainerStatus(name=name, state=container_state, started=started)
@@ -69,6 +71,7 @@ def status(word: str) -> ContainerStatus:
         ("Always", "i", "i=running a=running b=running", False, "Pending"),
         ("Never", "i", "i=waiting a=0 b=0", False, "Pending"),
         ("OnFailure", "i", "i=1 a=running b=running", False, "Running"),
+        ("Never", "i", "i=again1 a=waiting b=waiting", False, "Pending"),
         # Sidecars hold a pod back until they have started, and keep it alive while they run.
         ("Always", "s*", "s=running a=waiting b=waiting", False, "Pending"),
         ("Always", "s*", "s=running+ a=running b=running", False, "Running"),

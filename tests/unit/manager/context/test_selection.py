@@ -7,11 +7,14 @@ from typing import Any
 import pytest
 
 from kcm import errors
+from kcm.controllers.scheduler import SchedulerController
 from kcm.controllers.serviceaccounts.serviceaccount import ServiceAccountController
 from kcm.controllers.serviceaccounts.serviceaccounttoken import (
     ServiceAccountTokenController,
     ServiceAccountTokenOptions,
 )
+from kcm.controllers.serviceiprepair import ServiceIPRepairController
+from kcm.controllers.storageversionmigrator import StorageVersionMigrator
 from kcm.helpers.serviceaccount.tokens import ensure_key_file
 from kcm.manager.context.selection import create_enabled, select
 from kcm.options.groups import GenericOptions
@@ -170,13 +173,16 @@ def test_the_token_controller_starts_first(tmp_path: Path, monkeypatch: pytest.M
 
 
 def test_what_needs_its_own_store_does_not_run_on_another(monkeypatch: pytest.MonkeyPatch) -> None:
-    from kcm.controllers.scheduler import SchedulerController
-
-    monkeypatch.setattr(ManagerOptions, "types", lambda _: (SchedulerController,))
-    there = ManagerOptions(generic=GenericOptions(kubeconfig="/there"))
-    assert [c.name for c in select(ManagerOptions()).started] == ["default-scheduler"]
-    assert not select(there).started
-    assert "cannot check" in (select(there).skipped or {})["default-scheduler"]
+    bound = (SchedulerController, ServiceIPRepairController, StorageVersionMigrator)
+    monkeypatch.setattr(ManagerOptions, "types", lambda _: (*bound, ServiceAccountController))
+    here, there = (
+        select(ManagerOptions(generic=GenericOptions(kubeconfig=given))) for given in ("", "/there")
+    )
+    assert {type(controller) for controller in here.started} == {*bound, ServiceAccountController}
+    assert [type(controller) for controller in there.started] == [ServiceAccountController]
+    assert there.skipped == {
+        kind.name: "another API server cannot check the guards of its writes" for kind in bound
+    }
 
 
 # --- clouds

@@ -174,4 +174,4 @@ def test_what_a_program_wrote_is_found_however_late_it_is_stored() -> None:
     scripted, program = run("hello"), replace(run(), written=())
     assert scripted.last_seen(list_lines(scripted, None, at(3)), at(3)) == at(3)
     assert program.last_seen([], at(3)) < START
-    assert program.last_seen([(at(2), "two")], at(3)) == at(2)
+    assert program.last_seen([(at(1), "one"), (at(2), "two")], at(3)) == at(2)

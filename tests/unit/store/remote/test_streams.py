@@ -71,3 +71,9 @@ def test_managed_fields_are_left_out() -> None:
     (entry,) = watch.take()
     cached = codec.decode_stored(entry.raw, ConfigMap.resource)
     assert (cached.metadata.managed_fields, cached.data) == (None, {"a": "b"})
+
+
+def test_an_object_without_a_namespace_has_its_name_as_key() -> None:
+    watch = new_watch(0)
+    watch._take(event(7, "ADDED"))
+    assert [entry.key for entry in watch.take()] == ["a"]

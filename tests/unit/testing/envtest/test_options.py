@@ -96,4 +96,5 @@ def test_what_cannot_be_done_is_told(
 
 
 def test_plugins_that_are_on_need_not_be_enabled() -> None:
-    options.read({"enable-admission-plugins": "NodeRestriction,ResourceQuota,PodSecurity"}, {})
+    enabled = {"enable-admission-plugins": "NodeRestriction,ResourceQuota,PodSecurity"}
+    assert options.read(enabled, {}) == options.read({}, {})

@@ -25,6 +25,7 @@ def cost(text: str) -> int:
         ("self.texts.all(x, x == 'abc')", 53),
         ("self.texts.all(x, self.texts.all(y, x == y))", 763),
         ("self.texts[0].matches('^a+$')", 6),
+        ("(self.texts[0] + 'abcdefg').contains('xyz')", 9),
         ("true ? self.texts.size() > 1 : false", 4),
     ],
 )

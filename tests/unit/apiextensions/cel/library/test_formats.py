@@ -68,6 +68,7 @@ def test_what_fits_has_no_value(call: str) -> None:
     ("call", "faults"),
     [
         ('dns1123Label().validate("contains a space")', [LABEL]),
+        ('dns1123LabelPrefix().validate("-")', [LABEL]),
         ('dns1123Subdomain().validate("contains a space")', [SUBDOMAIN]),
         ('dns1035Label().validate("contains a space")', [LABEL_1035]),
         ('qualifiedName().validate("contains a space")', [QUALIFIED]),

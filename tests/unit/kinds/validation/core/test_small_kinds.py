@@ -6,6 +6,7 @@ import pytest
 
 from kcm.api import scheme
 from kcm.api.core_v1 import ObjectReference
+from kcm.api.scheduling_v1 import PriorityClass
 from kcm.apimachinery.meta_v1 import KubeObject, ObjectMeta
 from kcm.kinds.validation import validate_create, validate_status_update, validate_update
 from kcm.testing import builders
@@ -123,3 +124,32 @@ def test_a_kind_without_rules_of_its_own_gets_those_for_metadata() -> None:
     widget = Widget(metadata=ObjectMeta(name="W"))
     assert len(validate_create(widget)) == 2
     assert len(validate_update(widget.with_metadata(name="v"), widget)) == 1
+
+
+RESERVED = (
+    "metadata.name: Forbidden: priority class names with 'system-' prefix are reserved for system "
+    "use only"
+)
+
+
+# Cases of TestValidatePriorityClass (pkg/apis/scheduling/validation/validation_test.go), and of the
+# highest value.
+@pytest.mark.parametrize(
+    ("name", "value", "expected"),
+    [
+        ("tier1", 100, []),
+        ("tier1", 1_000_000_000, []),
+        ("tier1", 1_000_000_001,
+         ["value: Forbidden: maximum allowed value of a user defined priority is 1000000000"]),
+        ("system-node-critical", 2_000_001_000, []),
+        ("system-node-critical", 0, [RESERVED]),
+        ("system-something", 2_000_001_000, [RESERVED]),
+    ],
+)  # fmt: skip
+def test_priorities_of_the_system_have_its_names(
+    name: str, value: int, expected: list[str]
+) -> None:
+    priority_class = PriorityClass(
+        metadata=ObjectMeta(name=name), value=value, preemption_policy="Never"
+    )
+    assert texts(validate_create(priority_class)) == expected

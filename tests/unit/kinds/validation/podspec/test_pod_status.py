@@ -9,9 +9,15 @@ from kcm.api.core_v1 import (
     HostIP,
     Pod,
     PodIP,
+    ResourceRequirements,
 )
 from kcm.api.core_v1.container_statuses import ContainerUser, LinuxContainerUser
-from kcm.api.core_v1.pods import PodOS
+from kcm.api.core_v1.pods import (
+    ContainerExtendedResourceRequest,
+    PodExtendedResourceClaimStatus,
+    PodOS,
+)
+from kcm.apimachinery.quantity import parse
 from kcm.kinds.validation import validate_status_update
 from kcm.testing import builders
 
@@ -130,3 +136,52 @@ def test_users_of_containers_have_ids_on_linux_only() -> None:
     ]
     pod = pod.with_spec(pod.spec.replace(os=PodOS(name="windows")))
     assert faults(pod) == [f"{path}: Forbidden: cannot be set for a windows pod"]
+
+
+FIELDS = ("container_name", "resource_name", "request_name")
+GPU = ("ctr", "example.com/gpu", "container-0-request-0")
+MUST_MATCH = "must match the name of an entry in spec.initContainers.name or spec.containers.name"
+
+
+# Cases of TestValidatePodStatusUpdate (pkg/apis/core/validation/validation_test.go).
+@pytest.mark.parametrize("field", ["containers", "init_containers"])
+@pytest.mark.parametrize(
+    ("mappings", "claim", "complaints"),
+    [
+        ([GPU], "xyz", []),
+        ([GPU, (*GPU[:2], "container-1-request-0")], "xyz", []),
+        ([], "xyz", ["requestMappings: Required value: at least one request mapping is required"]),
+        ([GPU, GPU], "xyz", [
+            'requestMappings[1].containerName: Duplicate value: "ctr"',
+            'requestMappings[1].resourceName: Duplicate value: "example.com/gpu"',
+            'requestMappings[1].requestName: Duplicate value: "container-0-request-0"',
+        ]),
+        ([("abc", *GPU[1:])], "xyz", [
+            f'requestMappings[0].containerName: Invalid value: "abc": {MUST_MATCH}'
+        ]),
+        ([("ctr", "example.com/cpu", GPU[2])], "xyz", [
+            'requestMappings[0].resourceName: Invalid value: "example.com/cpu": must match the '
+            "extended resource name of an entry in spec.initContainers.resources.requests or "
+            "spec.containers.resources.requests"
+        ]),
+        ([GPU], "", ["resourceClaimName: Required value"]),
+        ([GPU], "xyz/abc", ['resourceClaimName: Invalid value: "xyz/abc": a lowercase RFC 1123 ']),
+    ],
+)  # fmt: skip
+def test_extended_resources_come_from_a_claim_by_its_requests(
+    field: str, mappings: list[tuple[str, str, str]], claim: str, complaints: list[str]
+) -> None:
+    amounts = {"example.com/gpu": parse("1")}
+    asking = builders.container("ctr").replace(resources=ResourceRequirements(requests=amounts))
+    extended = PodExtendedResourceClaimStatus(
+        request_mappings=[
+            ContainerExtendedResourceRequest(**dict(zip(FIELDS, each, strict=True)))
+            for each in mappings
+        ],
+        resource_claim_name=claim,
+    )
+    status = {"extended_resource_claim_status": extended}
+    found = faults(builders.pod(status=status, **{field: [asking]}))  # type: ignore[arg-type] # spec
+    assert len(found) == len(complaints)
+    for text, complaint in zip(found, complaints, strict=True):
+        assert text.startswith(f"status.extendedResourceClaimStatus.{complaint}")

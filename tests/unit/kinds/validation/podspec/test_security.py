@@ -40,6 +40,10 @@ TYPES = 'supported values: "Localhost", "RuntimeDefault", "Unconfined"'
         ({"appArmorProfile": {"type": "Localhost", "localhostProfile": " a"}},
          ['appArmorProfile.localhostProfile: Invalid value: " a": must not be padded with '
           "whitespace"]),
+        ({"appArmorProfile": {}},
+         ["appArmorProfile.type: Required value: type is required when appArmorProfile is set"]),
+        ({"appArmorProfile": {"type": "x"}},
+         [f'appArmorProfile.type: Unsupported value: "x": {TYPES}']),
         ({"appArmorProfile": {"type": "Unconfined", "localhostProfile": "a"}},
          ['appArmorProfile.localhostProfile: Invalid value: "a": can only be set when AppArmor '
           "type is Localhost"]),
