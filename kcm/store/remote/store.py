@@ -46,6 +46,7 @@ from kcm.store.remote.items import (
     delete_body,
     refuse,
 )
+from kcm.store.remote.parallel import send_all
 from kcm.store.remote.rest import (
     JSON,
     METADATA,
@@ -257,7 +258,7 @@ class RemoteStore:
         guards = {guard for item in items for guard in item.guards}
         failed = {guard for guard in guards if not self._holds_now(guard)}
         if all(item.op != "update" for item in items):
-            return list(self._pool.map(lambda item: self._send(item, failed), items))
+            return send_all(lambda item: self._send(item, failed), items, self._pool, PARALLEL)
         return [self._send(item, failed) for item in items]
 
     def delete_collection(
@@ -341,6 +342,7 @@ class RemoteStore:
         )
 
     def _request(self, item: RemoteItem[Kind]) -> Kind:
+        """Sends the request, and returns the object as the server has it now."""
         resource, obj = item.resource, item.obj
         match item.op:
             case "create":
@@ -349,15 +351,17 @@ class RemoteStore:
             case "update":
                 assert item.change is not None  # every update has one
                 method, content_type, body = item.change.request()
-                path = path_of_key(resource, obj.key, item.change.subresource)
+                part = item.change.subresource
+                path = path_of_key(resource, obj.key, part)
                 response = self._client.request(method, path, body=body, content_type=content_type)
+                if part is Subresource.SCALE:
+                    return obj  # the answer is the Scale
             case "delete":
                 path = path_of_key(resource, obj.key)
                 response = self._client.request("DELETE", path, body=delete_body(item))
-        body = json.loads(response)
-        if body.get("kind") in ("Status", "Scale"):
-            return obj
-        return decode_object(body, item.resource)
+                if json.loads(response).get("kind") == "Status":  # it is gone at once
+                    return obj
+        return decode_object(response, resource)
 
     def _holds_now(self, guard: Guard) -> bool:
         """Reports whether the guard holds in this moment.
