@@ -2,7 +2,8 @@
 
 The clients are httpx's own, over the transport of `blocking_transport`. They are opened here, so
 that they have the limits and the trust of every other request, and what they raise is told here in
-the words of `faults`.
+the words of `faults`. For who sends many requests to one server there is the transport alone: what
+a client of httpx adds (cookies, redirects, merged headers) costs as much as the request itself.
 """
 
 from __future__ import annotations
@@ -44,7 +45,7 @@ class ClientOptions:
 def open_client(options: ClientOptions) -> httpx.Client:
     """Returns a client. Threads may share it."""
     trust = options.trust or _trust_anybody()
-    proxied = options.proxies and not _PROXIES.isdisjoint(getproxies())
+    proxied = options.proxies and _are_proxies_set()
     return httpx.Client(
         base_url=options.base_url,
         headers=list(options.headers),
@@ -59,6 +60,32 @@ def open_client(options: ClientOptions) -> httpx.Client:
             keepalive_expiry=IDLE_TIMEOUT,
         ),
     )
+
+
+def open_transport(options: ClientOptions) -> httpx.BaseTransport:
+    """Returns a transport. Threads may share it. Of the options, timeout, headers and base URL are
+    for each request to say. Responses have to be closed.
+    """
+    if options.proxies and _are_proxies_set():
+        return _ClientTransport(open_client(options))
+    return BlockingTransport(options.trust or _trust_anybody(), options.most_idle)
+
+
+class _ClientTransport(httpx.BaseTransport):
+    """A client of httpx, which knows the way to proxies, as a transport."""
+
+    def __init__(self, client: httpx.Client) -> None:
+        self._client = client
+
+    def handle_request(self, request: httpx.Request) -> httpx.Response:
+        return self._client.send(request, stream=True)
+
+    def close(self) -> None:
+        self._client.close()
+
+
+def _are_proxies_set() -> bool:
+    return not _PROXIES.isdisjoint(getproxies())
 
 
 def _trust_anybody() -> ssl.SSLContext:

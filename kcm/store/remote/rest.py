@@ -9,7 +9,7 @@ import json
 import socket
 import threading
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass
 from functools import partial
 from http import HTTPStatus
@@ -21,7 +21,7 @@ from kcm import __version__, errors
 from kcm.api import codec
 from kcm.api.scheme import Resource
 from kcm.clock import Clock, RealClock
-from kcm.http.blocking import ClientOptions, describe, limit, open_client
+from kcm.http.blocking import ClientOptions, describe, limit, open_transport
 from kcm.store.remote.kubeconfig import ClusterConnection
 from kcm.store.remote.rate import RequestRate
 
@@ -32,6 +32,7 @@ METADATA = f"{JSON};as=PartialObjectMetadata;g=meta.k8s.io;v=v1"
 MOST_PATIENCE = 10.0  # seconds that a request waits in all for a server that asks for it
 SHORTEST_WAIT = 0.1  # seconds, if the server says 0
 TIMEOUT = 30.0  # seconds for a request; watches wait longer between events
+_TIMEOUTS = limit(TIMEOUT).as_dict()
 # Probes of an idle watch: the connection to a host that is gone ends after about a minute.
 _KEEP_ALIVE = (("TCP_KEEPIDLE", 30), ("TCP_KEEPINTVL", 10), ("TCP_KEEPCNT", 3))
 _ERRORS: Mapping[str, type[errors.ApiError]] = {
@@ -102,7 +103,7 @@ class ResponseLines:
 class _Pool:
     """Connections that present one client certificate. `users` is how many requests use them."""
 
-    http: httpx.Client
+    http: httpx.BaseTransport
     users: int = 0
     retired: bool = False
 
@@ -120,28 +121,20 @@ class RestClient:
         clock: Clock | None = None,
     ) -> None:
         """`headers` are further headers of each request, and `rate` limits requests."""
-        self._headers = list(headers)
+        agents = ("user-agent", f"{agent}/{__version__}")
+        self._headers = [agents, ("accept-encoding", "gzip"), *headers]
         self._clock = clock or RealClock()
         self._rate = rate or RequestRate(0, 0, self._clock)
         self._closed = threading.Event()
         self._shown = connection.credential.current().certificate
         self._base = connection.server
         self._connection = connection
-        self._agent = agent
         self._lock = threading.Lock()
         self._pool = _Pool(self._open())
 
-    def _open(self) -> httpx.Client:
-        connection = self._connection
-        headers = [("user-agent", f"{self._agent}/{__version__}")]
-        return open_client(
-            ClientOptions(
-                TIMEOUT,
-                connection.trust,  # None only for plain HTTP
-                [*headers, *self._headers],
-                proxies=True,
-            )
-        )
+    def _open(self) -> httpx.BaseTransport:
+        # The trust is None only for plain HTTP.
+        return open_transport(ClientOptions(TIMEOUT, self._connection.trust, proxies=True))
 
     def reconnect(self) -> None:
         """Uses new connections from now on, which present the newest client certificate.
@@ -157,8 +150,8 @@ class RestClient:
             old.http.close()
 
     @contextmanager
-    def _use(self) -> Iterator[httpx.Client]:
-        """Yields the HTTP client for a request. A retired one is closed by its last user.
+    def _use(self) -> Iterator[httpx.BaseTransport]:
+        """Yields the transport for a request. A retired one is closed by its last user.
 
         It is never closed before: that would free a descriptor that is still being read.
         """
@@ -174,7 +167,7 @@ class RestClient:
             if last:
                 pool.http.close()
 
-    def _identify(self, accept: str) -> dict[str, str]:
+    def _identify(self, accept: str) -> list[tuple[str, str]]:
         """Returns the headers that say who asks, and what for.
 
         A certificate that has changed is presented on new connections.
@@ -184,8 +177,8 @@ class RestClient:
             self._shown = identity.certificate
             self._connection.use_certificate(identity.certificate)
             self.reconnect()
-        bearer = {"authorization": f"Bearer {identity.token}"} if identity.token else {}
-        return {"accept": accept, **bearer}
+        bearer = [("authorization", f"Bearer {identity.token}")] if identity.token else []
+        return [*self._headers, ("accept", accept), *bearer]
 
     def close(self) -> None:
         """Closes all connections. Open watches end with an error."""
@@ -214,7 +207,7 @@ class RestClient:
         patience, read_anew = MOST_PATIENCE, False
         while True:
             self._clock.wait(self._closed, self._rate.reserve())
-            response = send(headers={"content-type": content_type, **self._identify(accept)})
+            response = send(headers=[("content-type", content_type), *self._identify(accept)])
             later = _seconds_to_wait(response)
             if response.status_code == HTTPStatus.UNAUTHORIZED and not read_anew:
                 read_anew = True
@@ -235,13 +228,20 @@ class RestClient:
         *,
         params: Mapping[str, Any] | None,
         content: bytes | None,
-        headers: Mapping[str, str],
+        headers: Sequence[tuple[str, str]],
     ) -> httpx.Response:
+        request = httpx.Request(
+            method,
+            self._base + path,
+            params=params,
+            content=content,
+            headers=headers,
+            extensions={"timeout": _TIMEOUTS},
+        )
         try:
-            with self._use() as http:
-                return http.request(
-                    method, self._base + path, params=params, content=content, headers=headers
-                )
+            with self._use() as http, closing(http.handle_request(request)) as response:
+                response.read()
+                return response
         except httpx.HTTPError as error:
             raise _unreachable(self._base, error) from error
 
@@ -253,18 +253,15 @@ class RestClient:
 
         Raises: ApiError, Temporary.
         """
-        timeout = limit(TIMEOUT, read=longest + TIMEOUT)
+        request = httpx.Request(
+            "GET",
+            self._base + path,
+            params=params,
+            headers=self._identify(accept),
+            extensions={"timeout": limit(TIMEOUT, read=longest + TIMEOUT).as_dict()},
+        )
         try:
-            with (
-                self._use() as http,
-                http.stream(
-                    "GET",
-                    self._base + path,
-                    params=params,
-                    timeout=timeout,
-                    headers=self._identify(accept),
-                ) as response,
-            ):
+            with self._use() as http, closing(http.handle_request(request)) as response:
                 if response.status_code >= 400:
                     raise error_of(response.status_code, response.read())
                 yield ResponseLines(response)

@@ -10,7 +10,7 @@ from contextlib import contextmanager, suppress
 import httpx
 import pytest
 
-from kcm.http.blocking import ClientOptions, open_client
+from kcm.http.blocking import ClientOptions, open_client, open_transport
 
 OK = b"HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\nbody"
 CHUNKED = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nbo\r\n2\r\ndy\r\n0\r\n\r\n"
@@ -194,5 +194,18 @@ def test_proxies_of_the_environment_are_used_where_they_are_wanted(
     monkeypatch.setenv("http_proxy", server.url)
     with open_client(ClientOptions(5.0, proxies=True)) as client:
         assert client.get("http://cluster.example/a").content == b"body"
+    server.close()
+    assert server.requests[0].startswith(b"GET http://cluster.example/a HTTP/1.1\r\n")
+
+
+def test_a_transport_alone_uses_proxies_too_where_they_are_wanted(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    server = Server([[OK]])
+    monkeypatch.setenv("http_proxy", server.url)
+    with open_transport(ClientOptions(5.0, proxies=True)) as transport:
+        response = transport.handle_request(httpx.Request("GET", "http://cluster.example/a"))
+        assert response.read() == b"body"
+        response.close()
     server.close()
     assert server.requests[0].startswith(b"GET http://cluster.example/a HTTP/1.1\r\n")
