@@ -7,11 +7,13 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 
+import httpx
 import pytest
 
 from kcm.http import blocking
 from kcm.http.blocking import ClientOptions
 from kcm.http.faults import CallFailed
+from tests.ports import free_port
 
 OPTIONS = ClientOptions(5.0)
 OK = b"HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\nbody"
@@ -76,6 +78,14 @@ def test_nobody_listens() -> None:
         port = taken.getsockname()[1]
     with pytest.raises(CallFailed, match=f"dial tcp 127.0.0.1:{port}: connect: connection refused"):
         blocking.get(f"http://127.0.0.1:{port}", OPTIONS, most=100)
+
+
+def test_what_the_system_says_is_found_behind_the_errors_of_httpx_own_transport() -> None:
+    url = f"http://127.0.0.1:{free_port()}"
+    with httpx.Client(trust_env=False) as client, pytest.raises(httpx.ConnectError) as raised:
+        client.get(url)
+    said = blocking.describe(raised.value, url).message
+    assert said == f"dial tcp {url.removeprefix('http://')}: connect: connection refused"
 
 
 def test_a_server_that_says_nothing_is_not_waited_for() -> None:

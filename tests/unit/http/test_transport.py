@@ -10,7 +10,7 @@ import pytest
 from kcm.http import connections, transport
 from kcm.http.connections import Server
 from kcm.http.faults import CallFailed
-from kcm.http.transport import Call, Response, Upgraded, send, upgrade
+from kcm.http.transport import Call, Response, Upgraded, send, split_target, upgrade
 from tests.unit.http.servers import EMPTY, Serve, server, turn
 
 _UPGRADED = b"HTTP/1.1 101 Switching Protocols\r\nUpgrade: x\r\n\r\n"
@@ -181,3 +181,16 @@ def test_a_server_that_does_not_read_is_left(monkeypatch: pytest.MonkeyPatch) ->
     monkeypatch.setattr(transport, "STALL_TIMEOUT", 0.05)
     with pytest.raises(CallFailed):
         asyncio.run(ask())
+
+
+@pytest.mark.parametrize(
+    ("url", "target"),
+    [
+        ("http://h", "/"),
+        ("http://h/", "/"),
+        ("http://h?a=1", "/?a=1"),
+        ("https://h:1/b/c?d=e&f#g", "/b/c?d=e&f"),
+    ],
+)
+def test_the_target_of_a_request_is_path_and_query(url: str, target: str) -> None:
+    assert split_target(url)[1] == target

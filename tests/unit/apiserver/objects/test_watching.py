@@ -23,6 +23,7 @@ from kcm.apiserver.request_info import RequestInfo
 from kcm.store import WatchEntry
 from kcm.testing import builders
 from kcm.testing.clock import FakeClock
+from tests.unit.apiserver.flowcontrol.simulated_time import run
 
 PODS = Pod.resource
 
@@ -129,3 +130,31 @@ def test_a_stream_says_what_form_its_objects_have(form: Form, content_type: byte
     assert (b"content-type", content_type) in sent[0]["headers"]
     assert [message["body"] for message in sent[1:]] == [b"line\n", b""]
     assert ended == [watch]
+
+
+@pytest.mark.parametrize(
+    ("timeout", "at"), [(130, [60.0, 120.0, 128.0]), (61, [59.0]), (2, []), (90, [60.0, 88.0])]
+)
+def test_bookmarks_come_each_minute_and_shortly_before_the_end(
+    timeout: int, at: list[float]
+) -> None:
+    cache = WatchCache(PODS)
+    cache.refill([], 7)
+    cacher: Any = SimpleNamespace(
+        cache=lambda resource: cache, converter=None, wait_for_version=lambda *_: None
+    )
+
+    async def main() -> list[float]:
+        loop, times = asyncio.get_running_loop(), list[float]()
+        query = {"timeoutSeconds": str(timeout), "allowWatchBookmarks": "true"}
+        watch = HttpWatch(
+            cast(Cacher, cacher), WatchOptions.of(RequestInfo(PODS), query, Form()), loop
+        )
+        watch.subscribe()
+        async for chunk in watch.chunks():
+            assert b'"BOOKMARK"' in b"".join(chunk)
+            times.append(loop.time())
+        watch.close()
+        return times
+
+    assert run(main()) == at

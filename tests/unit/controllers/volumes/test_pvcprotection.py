@@ -111,6 +111,10 @@ def test_an_ephemeral_claim_stays_for_its_own_pod_until_that_is_shut_down() -> N
         },
     )
     assert finalizers_after(running, owner) == [CLAIM_PROTECTION]
+    for seconds, deleting in ((30, NOW), (0, None)):
+        metadata = {"deletion_grace_period_seconds": seconds}
+        busy = user(EPHEMERAL, deleting=deleting, metadata=metadata)
+        assert finalizers_after(running, busy) == [CLAIM_PROTECTION]
     shut = user(EPHEMERAL, deleting=NOW, metadata={"deletion_grace_period_seconds": 0})
     assert finalizers_after(running, shut) is None
     foreign = running.with_metadata(owner_references=None)

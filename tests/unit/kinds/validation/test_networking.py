@@ -69,6 +69,10 @@ def path(**changes: Any) -> dict[str, Any]:
     return {"rules": [{"host": "example.com", "http": {"paths": [http_path]}}]}
 
 
+def default_backend(port: dict[str, Any]) -> dict[str, Any]:
+    return {"rules": None, "defaultBackend": {"service": {"name": "web", "port": port}}}
+
+
 PATH = "spec.rules[0].http.paths[0]"
 
 
@@ -76,6 +80,12 @@ PATH = "spec.rules[0].http.paths[0]"
     ("spec", "faults"),
     [
         ({"rules": None, "defaultBackend": SERVICE}, []),
+        (default_backend({"name": "http"}), []),
+        (default_backend({"name": "1"}),
+         ['spec.defaultBackend.service.port.name: Invalid value: "1": must contain at least one '
+          "letter (a-z)"]),
+        (default_backend({"name": "http", "number": 80}),
+         ['spec.defaultBackend: Invalid value: "": cannot set both port name & port number']),
         ({"rules": [{"host": "*.example.com"}]}, []),
         (path(pathType="ImplementationSpecific", path=""), []),
         ({"rules": None},

@@ -7,7 +7,11 @@ from typing import Any
 import pytest
 
 from tests.samples import sample, with_spec
-from tests.unit.kinds.validation.outcomes import validate_changed, validate_new_spec
+from tests.unit.kinds.validation.outcomes import (
+    validate_changed,
+    validate_changed_status,
+    validate_new_spec,
+)
 
 CLAIMS = "persistentvolumeclaims"
 
@@ -85,3 +89,35 @@ def test_a_claim_may_ask_for_less_again_but_not_for_less_than_it_has() -> None:
         new = with_spec(CLAIMS, resources={"requests": {"storage": size}})
         new = new.with_status(has).with_metadata(resource_version="1", uid="u")
         assert validate_changed(new, old) == faults
+
+
+# Cases of TestValidatePersistentVolumeClaimStatusUpdate (pkg/apis/core/validation).
+@pytest.mark.parametrize(
+    ("status", "faults"),
+    [
+        ({"capacity": {"storage": "10Gi"}}, []),
+        ({"capacity": {"storage": "-10Gi"}},
+         ['status.capacity[storage]: Invalid value: "-10Gi": must be greater than or equal to 0']),
+        ({"allocatedResources": {"storage": "10Gi", "example.com/foo": "1"}}, []),
+        ({"allocatedResources": {"storage": "-10Gi"}},
+         ['status.allocatedResources[storage]: Invalid value: "-10Gi": must be a valid resource '
+          "quantity"]),
+        ({"allocatedResources": {"cpu": "1"}},
+         ['status.allocatedResources: Unsupported value: "cpu": supported values: "storage"']),
+        ({"allocatedResources": {"_": "1"}},
+         ['status.allocatedResources: Invalid value: "_": name part must consist of ']),
+        ({"allocatedResourceStatuses": {"storage": "NodeResizePending", "example.com/foo":
+                                        "ControllerResizeInProgress"}}, []),
+        ({"allocatedResourceStatuses": {"storage": "foo"}},
+         ['status.allocatedResourceStatuses: Unsupported value: "storage": supported values: ']),
+        ({"allocatedResourceStatuses": {"kubernetes.io/foo": "NodeResizePending"}},
+         ['status.allocatedResourceStatuses: Unsupported value: "kubernetes.io/foo": ']),
+    ],
+)  # fmt: skip
+def test_the_status_of_an_expansion(status: dict[str, Any], faults: list[str]) -> None:
+    old = sample(CLAIMS).with_metadata(resource_version="1", uid="u")
+    new = sample(CLAIMS, status=status).with_metadata(resource_version="1", uid="u")
+    found = validate_changed_status(new, old)
+    assert len(found) == len(faults)
+    for text, fault in zip(found, faults, strict=True):
+        assert text.startswith(fault)

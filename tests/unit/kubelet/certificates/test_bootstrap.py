@@ -83,6 +83,11 @@ def test_a_machine_with_a_valid_certificate_requests_nothing(machine: Machine) -
     machine.opened.clear()
     assert machine.join()
     assert not machine.opened
+    written = machine.joining.kubeconfig.read_bytes()
+    machine.joining.kubeconfig.unlink()
+    assert machine.join()
+    assert not machine.opened
+    assert machine.joining.kubeconfig.read_bytes() == written
 
 
 def test_an_expired_certificate_is_requested_again(machine: Machine) -> None:

@@ -18,6 +18,14 @@ def test_every_answer_has_its_code_for_every_verb(code: int) -> None:
         answers.check(code, verb)
 
 
+def test_a_denial_says_what_is_denied() -> None:
+    facts = RequestFacts("get", "apps", "deployments", "scale", "shop", "web", "me", "tool")
+    assert answers.ANSWERS[403].build(facts, 1).message == (
+        'deployments.apps "web" is forbidden: User "me" cannot get resource "deployments/scale" '
+        'in API group "apps" in the namespace "shop"'
+    )
+
+
 @pytest.mark.parametrize(
     ("verb", "code"), [("get", 409), ("list", 409), ("watch", 409), ("get", 410), ("create", 410)]
 )

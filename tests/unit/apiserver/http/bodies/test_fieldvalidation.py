@@ -9,7 +9,13 @@ from kcm import errors
 from kcm.api import codec
 from kcm.api.core_v1 import Pod
 from kcm.apimachinery.base import drop_unknown
-from kcm.apiserver.http.bodies.fieldvalidation import check, describe_repeated, duplicates, mode_of
+from kcm.apiserver.http.bodies.fieldvalidation import (
+    check,
+    describe_repeated,
+    duplicates,
+    mode_of,
+    unknown_in,
+)
 
 
 def body(**spec: Any) -> bytes:
@@ -29,6 +35,12 @@ def test_unknown_fields_are_found_at_any_depth() -> None:
         'unknown field "spec.containers[0].odd"',
         'unknown field "spec.volumes[1].emptyDri"',
     ]
+
+
+def test_unknown_fields_of_what_bodies_made_have_their_paths() -> None:
+    obj = codec.decode(body(), Pod.resource, keep_unknown=True)
+    assert unknown_in(drop_unknown(obj), obj) == ['unknown field "spec.containers[0].odd"']
+    assert unknown_in(obj, obj) == []
 
 
 def test_the_mode_decides_between_silence_a_warning_and_a_refusal() -> None:

@@ -267,3 +267,24 @@ def test_the_addresses_of_a_load_balancer_are_addresses() -> None:
         f'{path}[1].hostname: Invalid value: "10.0.0.1": must be a DNS name, not an IP address',
         f"{path}[2].ipMode: Forbidden: may not be specified when `ip` is not set",
     ]
+
+
+HINTS, MODE = "service.kubernetes.io/topology-aware-hints", "service.kubernetes.io/topology-mode"
+
+
+@pytest.mark.parametrize(
+    ("annotations", "faults"),
+    [
+        ({HINTS: "Auto"}, []),
+        ({MODE: "Auto"}, []),
+        ({HINTS: "Auto", MODE: "Auto"}, []),
+        ({HINTS: "original", MODE: "different"},
+         [f'metadata.annotations[{MODE}]: Invalid value: "different": must match '
+          f"annotations[{HINTS}] when both are specified"]),
+    ],
+)  # fmt: skip
+def test_both_annotations_about_topology_say_the_same(
+    annotations: dict[str, str], faults: list[str]
+) -> None:
+    meta = {"name": "web", "namespace": "default", "annotations": annotations}
+    assert validate_new("services", metadata=meta) == faults

@@ -217,6 +217,9 @@ def test_a_negative_grace_period_may_become_one() -> None:
     old = builders.pod(termination_grace_period_seconds=-1)
     assert change(old, termination_grace_period_seconds=1) == []
     assert len(change(old, termination_grace_period_seconds=2)) == 1
+    for other in (0, 2, None):
+        old = builders.pod(termination_grace_period_seconds=other)
+        assert len(change(old, termination_grace_period_seconds=1)) == 1
 
 
 def test_a_deadline_may_be_set_and_shortened_only() -> None:
