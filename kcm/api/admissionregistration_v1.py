@@ -112,7 +112,7 @@ class TypeChecking(Model):
 
 
 class ValidatingAdmissionPolicyStatus(Model):
-    """What is known of a policy."""
+    """The faults that the check of a policy has found."""
 
     observed_generation: Int64 | None = None
     type_checking: TypeChecking | None = None

@@ -46,7 +46,7 @@ class Converter(Protocol):
 
 @dataclass(frozen=True)
 class _Request:
-    """What is known of the request that is being handled."""
+    """The converter of one request, and the objects that it has converted."""
 
     converter: Converter
     # objects that it has read and that are stored in another version than the storage version

@@ -31,7 +31,7 @@ _BOUND = 2  # variables
 
 @dataclass(frozen=True)
 class CheckedRule:
-    """What is known of an expression before it is evaluated."""
+    """The result of checking an expression, before it is evaluated."""
 
     type: str = "DYN"  # of its value, such as BOOL
     error: str = ""  # what is wrong with it

@@ -22,7 +22,7 @@ NOT_MODIFIED, OK, NOT_FOUND = 304, 200, 404
 
 @dataclass(frozen=True)
 class Wanted:
-    """What is fetched, as which user, in `timeout` seconds and `most` bytes at most.
+    """A document to fetch, as which user, in `timeout` seconds and `most` bytes at most.
 
     With `etag`, the status is 304 if the document is still that one.
     """

@@ -176,7 +176,7 @@ class Cacher(Loop):
         return Turn(worked=True, rest=self._pace.count_read())
 
     def _age(self) -> None:
-        """Has the caches forget old changes, when it is time."""
+        """Makes the caches forget old changes if the last time is AGE_EVERY seconds ago."""
         now = self._clock.monotonic()
         if now >= self._ages_at:
             self._ages_at = now + AGE_EVERY

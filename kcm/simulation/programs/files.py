@@ -45,7 +45,7 @@ class Source:
 
 @dataclass(frozen=True, slots=True)
 class Status:
-    """What is known of a file or folder, as of stat(2)."""
+    """The attributes of a file or folder that stat(2) returns."""
 
     mode: int
     is_folder: bool
@@ -131,7 +131,7 @@ class ContainerFiles:
         return place
 
     def take_out(self, pod: Pod) -> None:
-        """Has volumes built anew when they are next read, for the pod as it is now."""
+        """Makes the next read of each volume build it anew, for the pod as it is now."""
         self._pod = pod
         self._fresh.clear()
 

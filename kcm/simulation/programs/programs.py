@@ -49,7 +49,7 @@ class SimulatedPrograms:
         return programs
 
     def forget(self, uid: str, attempts: Sequence[Attempt]) -> None:
-        """Has the output of a pod that is gone deleted."""
+        """Forgets a pod that is gone. The next `save` deletes its output."""
         self._touched.pop(uid, None)
         self._gone[uid] = [(attempt.name, attempt.number) for attempt in attempts]
 

@@ -74,7 +74,7 @@ class If:
 
 @dataclass(frozen=True, slots=True)
 class Loop:
-    """What is repeated as long as a condition holds."""
+    """A script that is repeated as long as a condition holds."""
 
     condition: Script
     body: Script

@@ -29,7 +29,7 @@ from kcm.testing.envtest.shared_store import SharedStore
 
 
 class Servable(Protocol):
-    """What is started and stopped."""
+    """A server that can be started and stopped."""
 
     def start(self) -> None:
         """Returns once it serves. Raises ConfigurationError and StoreUnavailable."""

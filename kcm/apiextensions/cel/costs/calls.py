@@ -54,7 +54,7 @@ class Operand:
 
     @property
     def item(self) -> Operand | None:
-        """What is known of the items of a list, None for a text."""
+        """The operand that each item of a list is, None for a text."""
         described = self.described.item if self.described is not None else None
         if described is None and not self.type.parameters:
             return None

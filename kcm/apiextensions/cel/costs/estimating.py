@@ -67,7 +67,7 @@ class _Entries:
 
 @dataclass(frozen=True)
 class _Variable:
-    """What is known of a variable of a macro."""
+    """The declaration and the size of a variable of a macro."""
 
     described: Described | None
     size: Size | None = None
