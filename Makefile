@@ -13,6 +13,7 @@ PIP_FLAGS := --disable-pip-version-check --progress-bar off -q
 UP_FLAGS ?=
 FAULTS ?= 300
 SEED ?= 1
+MINUTES ?= 150
 BASE ?=
 COMPARE_FLAGS ?=
 E2E_TEST ?=
@@ -80,6 +81,10 @@ chaos: install ## Break things in a loop against real processes (about a quarter
 .PHONY: chaos-hosts
 chaos-hosts: install ## Break three hosts of a network: FAULTS=300 SEED=1 (an hour and more; needs root)
 	$(BIN)/python -m tests.chaos.hosts --faults $(FAULTS) --seed $(SEED)
+
+.PHONY: soak
+soak: install ## Run kcm for MINUTES=150 under a client, and tell which process grows
+	$(BIN)/python -m tests.scenarios.soak --minutes $(MINUTES)
 
 .PHONY: bench
 bench: install ## Measure, as ratios to raw Redis and Celery of the same run
