@@ -59,6 +59,7 @@ if [ -n "${KCM_SENTINELS:-}" ]; then
         echo "masterauth $KCM_REPLICA_PASSWORD"
         echo "min-replicas-to-write 1"
         echo "min-replicas-max-lag 2"
+        echo "repl-diskless-sync-delay 0" # replicas of a new master; writes wait for the first
         [ "$master" = "$KCM_REDIS_ADDRESS" ] || echo "replicaof $master 6379"
     } > "$config"
 fi
