@@ -20,26 +20,22 @@ from kcm.apimachinery.meta_v1 import KubeObject
 from kcm.kinds.printing.column import AGE, NAME, NONE, Column, selector
 
 _MOST_HOSTS = 3
-_ADDRESS_WIDTH = 16
 
 
 def _hosts(ingress: Ingress, _: datetime) -> str:
     rules = ingress.spec.rules or []
-    hosts = [rule.host for rule in rules if rule.host]
-    if not hosts:
+    places = [place for place, rule in enumerate(rules, 1) if rule.host][:_MOST_HOSTS]
+    if not places:
         return "*"
-    shown = ",".join(hosts[:_MOST_HOSTS])
-    # As upstream, rules without a host count, too.
-    full = len(hosts) >= _MOST_HOSTS and len(rules) > _MOST_HOSTS
+    shown = ",".join(rules[place - 1].host or "" for place in places)
+    # As upstream, rules without a host count, too, behind the last host that is shown.
+    full = len(places) == _MOST_HOSTS and places[-1] < len(rules)
     return f"{shown} + {len(rules) - _MOST_HOSTS} more..." if full else shown
 
 
 def _address(ingress: Ingress, _: datetime) -> str:
     entries = ingress.status.load_balancer.ingress or ()
-    addresses = ",".join(sorted({entry.ip or entry.hostname or "" for entry in entries} - {""}))
-    return (
-        addresses if len(addresses) <= _ADDRESS_WIDTH else f"{addresses[: _ADDRESS_WIDTH - 3]}..."
-    )
+    return ",".join(sorted({entry.ip or entry.hostname or "" for entry in entries} - {""}))
 
 
 def _parameters(ingress_class: IngressClass, _: datetime) -> str:

@@ -71,7 +71,7 @@ def test_names_of_hosts_and_nodes_are_checked() -> None:
     [
         ({"addressType": ""}, ["addressType: Required value"]),
         (
-            {"addressType": "IP"},
+            {"addressType": "IP", "endpoints": [{"addresses": ["a"]}]},
             ['addressType: Unsupported value: "IP": supported values: "FQDN", "IPv4", "IPv6"'],
         ),
         (
