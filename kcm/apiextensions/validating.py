@@ -34,9 +34,8 @@ def validate(value: Any, schema: Json, path: str = "") -> Faults:
 
 
 def _value(value: Any, schema: Json, path: str) -> Iterator[FieldError]:
-    if value is None and schema.get("nullable"):
-        return
-    if mistyped := _type(value, schema, path):
+    may_be = value is None and schema.get("nullable")
+    if not may_be and (mistyped := _type(value, schema, path)):
         yield mistyped
     yield from _enum(value, schema, path)
     if value is None:
@@ -90,7 +89,9 @@ def _in(path: str) -> str:
 
 def _enum(value: Any, schema: Json, path: str) -> Iterator[FieldError]:
     allowed = schema.get("enum")
-    if allowed and not any(_same(value, allowed_value) for allowed_value in allowed):
+    # As upstream, no null is in an enumeration, not even one that has it.
+    found = value is not None and any(_same(value, one) for one in allowed or ())
+    if allowed and not found:
         yield not_supported(
             path,
             value,

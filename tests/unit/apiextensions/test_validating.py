@@ -33,6 +33,16 @@ CASES: list[tuple[dict[str, Any], Any, list[str]]] = [
         'f: Invalid value: "integer": f in body must be of type string: "integer"',
         'f: Unsupported value: 3: supported values: "a", "b"',
     ]),
+    (ENUM, None, [
+        'f: Invalid value: "null": f in body must be of type string: "null"',
+        'f: Unsupported value: null: supported values: "a", "b"',
+    ]),
+    (ENUM | {"nullable": True}, None, [
+        'f: Unsupported value: null: supported values: "a", "b"'
+    ]),
+    (TEXT | {"nullable": True, "enum": [None, "b"]}, None, [
+        'f: Unsupported value: null: supported values: "null", "b"'
+    ]),
     (TEXT | {"not": {}}, None, [  # a null is compared with its type and an enumeration only
         'f: Invalid value: "null": f in body must be of type string: "null"'
     ]),
