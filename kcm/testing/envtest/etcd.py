@@ -32,6 +32,9 @@ Flags, of which others are ignored:
   --listen-peer-urls string
   --unsafe-no-fsync             As always here: nothing waits for the disk.
 """
+# Of the template and its forks. To find plugins, pydantic would read what all installed
+# distributions say about themselves.
+ENVIRONMENT = {"PYDANTIC_DISABLE_PLUGINS": "__all__"}
 FIND = "/kcm"  # the path by which `kube-apiserver` finds the socket
 SOCKET = "template.sock"
 _READ_TIMEOUT = 1.0  # seconds

@@ -5,9 +5,11 @@ The template is an exception: it runs in a child of `etcd`, which needs all of k
 
 from __future__ import annotations
 
+import os
 import sys
 
 from kcm.testing.envtest import etcd as etcd_program
+from kcm.testing.envtest.etcd import ENVIRONMENT
 
 
 def etcd() -> None:
@@ -28,6 +30,7 @@ def kube_apiserver() -> None:
 def _run_template(handover: etcd_program.Handover) -> int:
     import site  # noqa: PLC0415 - the interpreter was started without it
 
+    os.environ.update(ENVIRONMENT)
     site.main()
     from kcm.testing.envtest.template import Template  # noqa: PLC0415 - needs site-packages
 

@@ -23,6 +23,7 @@ from kcm.redisio import RedisIO
 from kcm.settings import Settings
 from kcm.testing.control_plane.api import ApiThread
 from kcm.testing.envtest import options
+from kcm.testing.envtest.etcd import ENVIRONMENT
 from kcm.testing.envtest.kube_apiserver import BEGUN, LENGTH
 from kcm.testing.envtest.options import EnvtestOptions
 from kcm.testing.envtest.shared_store import SharedStore
@@ -106,7 +107,7 @@ def _become(connection: socket.socket) -> Mapping[str, str]:
     os.environ["SPT_NOENV"] = "1"
     setproctitle.setproctitle("kcm: kube-apiserver")
     os.environ.clear()
-    os.environ.update(asked["environment"])
+    os.environ.update(asked["environment"] | ENVIRONMENT)
     os.chdir(asked["folder"])
     logging.basicConfig(level=logging.WARNING, stream=sys.stderr)
     values: Mapping[str, str] = asked["flags"]
