@@ -8,7 +8,7 @@ staging/src/k8s.io/apimachinery/pkg/apis/meta/internalversion/validation/validat
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from kcm import errors
 from kcm.api.scheme import Resource
@@ -119,8 +119,8 @@ class Freshness:
     `version` is None if it is not given.
     """
 
-    version: int | None = None
-    match: str = ""
+    version: int | None
+    match: str
 
     @classmethod
     def of(cls, query: Mapping[str, str]) -> Freshness:
@@ -132,10 +132,9 @@ class Freshness:
 class Page:
     """The part of a list that a request asks for. A limit of 0 means no limit."""
 
-    limit: int = 0
-    continue_: str = ""
-
-    fresh: Freshness = field(default_factory=Freshness)
+    limit: int
+    continue_: str
+    fresh: Freshness
 
     @classmethod
     def of(cls, query: Mapping[str, str]) -> Page:
