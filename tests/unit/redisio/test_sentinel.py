@@ -1,9 +1,11 @@
 from __future__ import annotations
 
 import pytest
+from redis.sentinel import SentinelManagedSSLConnection
 
 from kcm import errors
 from kcm.redisio import sentinel
+from kcm.redisio.links import Links
 
 
 def test_a_url_names_sentinels_and_their_service() -> None:
@@ -27,6 +29,14 @@ def test_tls_is_for_servers_and_sentinels() -> None:
     options = url.sentinel_options({"socket_timeout": 3.0, "client_name": "x"})
     assert options.pop("retry").get_retries() == 0
     assert options == {"socket_timeout": 3.0, "ssl": True, "ssl_ca_certs": "/ca.crt"}
+
+
+@pytest.mark.parametrize(("scheme", "secured"), [("sentinel", False), ("rediss+sentinel", True)])
+def test_connections_to_servers_have_tls_if_the_url_says_so(scheme: str, secured: bool) -> None:
+    client = sentinel.parse(f"{scheme}://a/kcm").connect({}, Links())
+    kind = client.connection_pool.connection_class
+    assert issubclass(kind, SentinelManagedSSLConnection) is secured
+    client.close()
 
 
 @pytest.mark.parametrize(
