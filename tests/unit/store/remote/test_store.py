@@ -28,6 +28,13 @@ def test_a_conflict_fails_the_guard_for_which_the_pinned_version_stands(guard: G
     store.close()
 
 
+def test_what_changes_nothing_is_not_written() -> None:
+    store = RemoteStore(Answers({}), WorkState())
+    old = config_map("c", namespace="n", metadata={"resource_version": "3"})
+    assert store.build_update(old.replace(), old) is None
+    store.close()
+
+
 def test_lists_leave_managed_fields_out() -> None:
     meta = {"name": "c", "namespace": "n", "managedFields": [{"manager": "kubectl"}]}
     page = {"metadata": {"resourceVersion": "7"}, "items": [{"metadata": meta}]}
