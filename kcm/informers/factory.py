@@ -13,6 +13,7 @@ from __future__ import annotations
 import random
 import threading
 from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
 from typing import Any, TypeVar, cast, overload
 
 import structlog
@@ -121,6 +122,10 @@ class SharedInformerFactory:
         Raises: CacheNotSynced if there is no cache of this kind.
         """
         return self._context.progress.position_of(resource)
+
+    def hurrying(self) -> AbstractContextManager[None]:
+        """Has the informers read without rest as long as the context lasts."""
+        return self._context.progress.hurrying()
 
     def freshness_barrier(self) -> FreshnessBarrier:
         """Returns the barrier that waits until these caches have every earlier write."""

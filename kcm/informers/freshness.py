@@ -11,7 +11,8 @@ kinds.
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Protocol
 
@@ -57,6 +58,7 @@ class CacheProgress:
         self._lock = threading.Lock()
         self._marks: dict[Resource, tuple[CachePosition, ...]] = {}
         self._waiters: list[_Waiter] = []
+        self._hurried = 0  # threads that wait for something else than a position
         self._closed = False
         self._hurry = hurry
 
@@ -88,7 +90,19 @@ class CacheProgress:
 
     def has_waiters(self) -> bool:
         """Reports whether a thread waits."""
-        return bool(self._waiters)
+        return bool(self._waiters) or self._hurried > 0
+
+    @contextmanager
+    def hurrying(self) -> Iterator[None]:
+        """Counts the caller as a thread that waits for the caches, until the context ends."""
+        with self._lock:
+            self._hurried += 1
+        try:
+            self._hurry()
+            yield
+        finally:
+            with self._lock:
+                self._hurried -= 1
 
     def behind(self, targets: Mapping[Resource, int]) -> list[Resource]:
         """Returns the kinds that have not reached their target resourceVersion."""

@@ -16,7 +16,7 @@ from __future__ import annotations
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Container, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import Any, Protocol
 
 from kcm import errors
@@ -200,8 +200,11 @@ class ExpectedChanges:
         fresh: FreshCaches,
         *,
         changes: CacheChanges,
+        hurrying: Callable[[], AbstractContextManager[None]] = nullcontext,
     ) -> None:
+        """While a context of `hurrying` lasts, the caches are filled without rest."""
         self._fresh = fresh
+        self._hurrying = hurrying
         self._expectations = expectations
         self._store = store
         self._clock = clock
@@ -219,8 +222,10 @@ class ExpectedChanges:
 
     def wait(self, key: str, timeout: float, stop: threading.Event) -> None:
         pending = self._expectations.pending(key)
+        if not self._list_missing(pending):
+            return
         deadline = self._clock.monotonic() + timeout
-        with self._changes.waiter() as woken:
+        with self._changes.waiter() as woken, self._hurrying():
             while missing := self._list_missing(pending):
                 left = deadline - self._clock.monotonic()
                 if left <= 0 or stop.is_set():

@@ -34,6 +34,7 @@ from kcm.loops import Host, Loop, ThreadHost, contain
 from kcm.manager.context.admission import NOBODY, CachedAdmissionRules
 from kcm.manager.context.clients import Client, ClientBuilder, RemoteUse
 from kcm.manager.context.discovery import Discovery
+from kcm.manager.context.informing import choose_options
 from kcm.manager.context.observing import CountingObserver
 from kcm.manager.context.selection import Selection, select
 from kcm.manager.queues import TICKS_QUEUE
@@ -211,7 +212,13 @@ class ControllerContext:
         models = list_declared_models(controller, self.store.scheme)
         informers = [self.caches.informer(model) for model in models]
         return ExpectedChanges(
-            expectations, informers, client.objects, self.clock, fresh, changes=self.cache_changes
+            expectations,
+            informers,
+            client.objects,
+            self.clock,
+            fresh,
+            changes=self.cache_changes,
+            hurrying=self.caches.factory.hurrying,
         )
 
     def _needed(self, controller: Controller) -> Sequence[Resource]:
@@ -284,7 +291,9 @@ def build_context(
             shared,
             observer,
             discovery,
-            options=_informer_options(clients, kind, embedding),
+            options=choose_options(
+                kind, remote=clients.remote is not None, embedded=embedding is not None
+            ),
             rng=rng,
         ),
         observer=observer,
@@ -342,16 +351,6 @@ def _build_cloud(
     io = clients.client("cloud-provider").io
     provider = create_provider(name, ProviderSettings(io, clock, options.cloud.cloud_config))
     return CloudCaller(provider, options.cloud.cluster_name)
-
-
-def _informer_options(
-    clients: ClientBuilder, kind: str, embedding: Embedding | None
-) -> InformerOptions:
-    # Another API server is watched over connections of its own, and a manager has to dispatch
-    # changes: both read changes at once. Workers read them when they have a key to sync.
-    is_test = embedding is not None
-    pull = (kind == "worker" or is_test) and clients.remote is None
-    return InformerOptions(pull=pull, threaded=not is_test, detect_mutations=is_test)
 
 
 def _build_caches(

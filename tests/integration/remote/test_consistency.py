@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 
 import pytest
 
@@ -182,6 +183,37 @@ def test_controllers_share_one_handler_of_each_cache(
         wait_for_caches(factory)
         for wait in waits:
             wait.result()
+
+
+def test_the_caches_are_hurried_only_for_what_they_lack(
+    io: RedisIO, store: Store, factory: SharedInformerFactory
+) -> None:
+    hurried: list[str] = []
+
+    @contextmanager
+    def hurrying() -> Iterator[None]:
+        with factory.hurrying():
+            hurried.append("began")
+            wait_for_caches(factory)
+            yield
+        hurried.append("ended")
+
+    fresh = FreshCaches(factory.freshness_barrier(), lambda: [PODS])
+    expected = ExpectedChanges(
+        ControllerExpectations(io, "replicaset", KEPT),
+        [factory.informer_for(Pod)],
+        store,
+        WokenClock(),
+        fresh,
+        changes=CacheChanges(),
+        hurrying=hurrying,
+    )
+    item = store.build_create(strip_store_fields(pod("a")))
+    expected.expectations(KEY, FENCE).expect_writes([item])
+    store.write([item])
+    expected.wait(KEY, 10, NOBODY)
+    expected.wait(KEY, 10, NOBODY)
+    assert hurried == ["began", "ended"]
 
 
 def test_nothing_is_announced_without_the_fence(expected: ExpectedChanges, store: Store) -> None:

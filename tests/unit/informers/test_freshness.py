@@ -58,6 +58,14 @@ def test_it_wakes_when_every_cache_has_come_far_enough() -> None:
     assert not progress.has_waiters()
 
 
+def test_who_waits_for_something_else_than_a_position_ends_the_rest_of_the_reads() -> None:
+    progress, woken = CacheProgress(), list[str]()
+    progress.on_wait(lambda: woken.append("woken"))
+    with progress.hurrying(), progress.hurrying():
+        assert (woken, progress.has_waiters()) == (["woken", "woken"], True)
+    assert not progress.has_waiters()
+
+
 def test_two_caches_of_one_kind_must_both_come() -> None:
     progress = CacheProgress()
     one, other = progress.mark(PODS), progress.mark(PODS)
