@@ -69,6 +69,23 @@ def path(**changes: Any) -> dict[str, Any]:
     return {"rules": [{"host": "example.com", "http": {"paths": [http_path]}}]}
 
 
+def test_a_range_that_was_stored_may_stay_as_it_is_written() -> None:
+    """Upstream's TestValidateNetworkPolicyUpdate: only new ranges need the canonical form."""
+    blocks = [{"ipBlock": {"cidr": "010.0.0.0/8"}}, {"ipBlock": {"cidr": "10.1.2.3/8"}}]
+    old, new, other = (
+        with_spec(POLICIES, podSelector=selector, ingress=[{"from": given}]).with_metadata(
+            resource_version="1", uid="u"
+        )
+        for selector, given in (
+            ({}, blocks[:1]),
+            ({"matchLabels": {"a": "b"}}, blocks[:1]),
+            ({}, blocks),
+        )
+    )
+    assert validate_changed(new, old) == []
+    assert len(validate_changed(other, old)) == len(validate_changed(other, new)) == 1
+
+
 def default_backend(port: dict[str, Any]) -> dict[str, Any]:
     return {"rules": None, "defaultBackend": {"service": {"name": "web", "port": port}}}
 

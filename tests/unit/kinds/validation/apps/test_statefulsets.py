@@ -41,6 +41,20 @@ def strategy(type_: str = "RollingUpdate", **update: Any) -> dict[str, Any]:
                 "must be 'OrderedReady' or 'Parallel'"
             ],
         ),
+        (
+            {
+                "volumeClaimTemplates": [
+                    {
+                        "metadata": {"name": "data"},
+                        "spec": {"resources": {"requests": {"storage": "1Gi"}}},
+                    }
+                ]
+            },
+            [
+                "spec.volumeClaimTemplates[0].spec.accessModes: Required value: at least 1 access "
+                "mode is required"
+            ],
+        ),
         ({"updateStrategy": {"type": "OnDelete"}}, []),
         (
             strategy("OnDelete", partition=1),
