@@ -124,7 +124,7 @@ class SharedInformerFactory:
         return self._context.progress.position_of(resource)
 
     def hurrying(self) -> AbstractContextManager[None]:
-        """Has the informers read without rest as long as the context lasts."""
+        """Makes the informers read without rest until the context ends."""
         return self._context.progress.hurrying()
 
     def freshness_barrier(self) -> FreshnessBarrier:

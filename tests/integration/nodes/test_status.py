@@ -8,6 +8,7 @@ from tests.integration.nodes.conftest import MONITOR, Cluster, Hire
 
 
 def test_zones_are_shown_once_there_are_nodes(cluster: Cluster, hire: Hire) -> None:
+    cluster.io.set_time(cluster.moment())  # it goes by steps only, however long a pass takes
     assert not any("EVICTIONS" in line for line in lines(read_overview(cluster.io)))
     for number in range(3):
         cluster.node(f"a{number}", "a")
