@@ -8,7 +8,7 @@ status_strategy,validator}.go, Kubernetes 1.33.
 
 from __future__ import annotations
 
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from kcm.api import codec
 from kcm.api.custom.kinds import CustomObject
@@ -44,9 +44,9 @@ def validate(obj: CustomObject, old: CustomObject | None = None) -> Faults:
     schema = obj.custom.schema
     if old is not None and old.content == obj.content:
         return []  # Objects that were stored under an earlier schema may stay as they are.
-    body = codec.to_dict(obj)
+    body = _to_json(obj)
     faults = validating.validate(body, schema.raw)
-    before = codec.to_dict(old) if old is not None else None
+    before = _to_json(old) if old is not None else None
     if before is not None and faults:
         # A fault that was there before the change does not forbid the change.
         old_faults = validating.validate(before, schema.raw)
@@ -55,3 +55,8 @@ def validate(obj: CustomObject, old: CustomObject | None = None) -> Faults:
     if before is None or not any(validating.lists(before, schema)):
         faults += validating.lists(body, schema)
     return faults + rules.check(schema, body, before, faults)
+
+
+def _to_json(obj: CustomObject) -> dict[str, Any]:
+    """Returns the object as JSON values, with the nulls among its own fields."""
+    return {**codec.to_dict(obj), **obj.content}
