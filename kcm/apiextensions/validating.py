@@ -34,8 +34,8 @@ def validate(value: Any, schema: Json, path: str = "") -> Faults:
 
 
 def _value(value: Any, schema: Json, path: str) -> Iterator[FieldError]:
-    may_be = value is None and schema.get("nullable")
-    if not may_be and (mistyped := _type(value, schema, path)):
+    is_allowed_null = value is None and schema.get("nullable")
+    if not is_allowed_null and (mistyped := _type(value, schema, path)):
         yield mistyped
     yield from _enum(value, schema, path)
     if value is None:
@@ -90,8 +90,8 @@ def _in(path: str) -> str:
 def _enum(value: Any, schema: Json, path: str) -> Iterator[FieldError]:
     allowed = schema.get("enum")
     # As upstream, no null is in an enumeration, not even one that has it.
-    found = value is not None and any(_same(value, one) for one in allowed or ())
-    if allowed and not found:
+    is_listed = value is not None and any(_same(value, one) for one in allowed or ())
+    if allowed and not is_listed:
         yield not_supported(
             path,
             value,

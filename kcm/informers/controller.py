@@ -37,7 +37,7 @@ class Config(Generic[T]):
     """The parts of a controller. `full_resync_period` is in seconds, 0 for never."""
 
     queue: DeltaFIFO[T]
-    known: Indexer[T]
+    cache: Indexer[T]
     lister_watcher: ListerWatcher
     object_type: Resource
     process: ProcessFunc[T]
@@ -55,7 +55,7 @@ class Controller(Generic[T]):
         self.config = config
         self._queue = config.queue
         self._process = config.process
-        self._cache = config.known
+        self._cache = config.cache
         self.reflector = new_reflector(self)
 
     def has_synced(self) -> bool:

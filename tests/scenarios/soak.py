@@ -75,7 +75,7 @@ def begin(client: httpx.Client) -> None:
         send(client, "POST", APPS, {"metadata": {"name": name}, "spec": spec})
 
 
-def changes(client: httpx.Client) -> Iterator[None]:
+def make_changes(client: httpx.Client) -> Iterator[None]:
     """Makes one change at each step, without an end."""
     for turn in itertools.count():
         web = f"{APPS}/web-{turn % DEPLOYMENTS}"
@@ -102,7 +102,7 @@ def measure(system: System) -> dict[str, float]:
     """Returns the PSS of each process in MB, by what it is called and its number."""
     assert system.process is not None
     root = psutil.Process(system.process.pid)
-    found = {}
+    measured = {}
     for process in [root, *root.children(recursive=True)]:
         try:
             words = process.cmdline()
@@ -110,8 +110,8 @@ def measure(system: System) -> dict[str, float]:
         except psutil.NoSuchProcess:
             continue
         title = " ".join(word.rsplit("/", 1)[-1] for word in words[:6])
-        found[f"{title[:60]} {process.pid}"] = pss
-    return found
+        measured[f"{title[:60]} {process.pid}"] = pss
+    return measured
 
 
 def describe_growth(series: Series, warm: float) -> Iterator[str]:
@@ -133,7 +133,7 @@ def run(system: System, minutes: float, every: float, warm: float) -> None:
     series: Series = defaultdict(list)
     with connect(system) as client:
         begin(client)
-        step, measured = changes(client), 0
+        step, measured = make_changes(client), 0
         for number in itertools.count():
             now = (time.monotonic() - begun) / 60
             if now >= measured * every:

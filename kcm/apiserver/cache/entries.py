@@ -74,9 +74,9 @@ class Entry(Generic[Kind_co]):
         """
         if resource.conversion is None:
             return self
-        converted_before = self._find_converted(resource)
-        if converted_before is not None:
-            return converted_before
+        converted_entry = self._find_converted(resource)
+        if converted_entry is not None:
+            return converted_entry
         obj = codec.decode_stored(self.raw, resource)
         if obj.api_version != resource.api_version:
             raise errors.ConversionFailed(
@@ -154,16 +154,12 @@ class CacheEvent:
         """
         if resource.conversion is None:
             return self
-        converted_before = self._converted  # read once: another thread may forget it
-        if (
-            converted_before is None
-            or converted_before[0] is not resource
-            or (with_before and not converted_before[1].is_whole(self))
-        ):
+        kept = self._converted  # read once: another thread may forget it
+        if kept is None or kept[0] is not resource or (with_before and not kept[1].is_whole(self)):
             before = self.before.convert_to(resource) if self.before and with_before else None
             converted = CacheEvent(self.type, self.entry.convert_to(resource), before)
-            converted_before = self._converted = (resource, converted)
-        return converted_before[1]
+            kept = self._converted = (resource, converted)
+        return kept[1]
 
     def is_whole(self, original: CacheEvent) -> bool:
         """Reports whether this has the entry before, if the original has one."""

@@ -130,17 +130,17 @@ def _find_in_object(pairs: _Pairs, shape: Shape, path: str) -> Iterator[str]:
     seen: set[str] = set()
     for name, inner in pairs:
         where = f"{path}.{name}" if path else name
-        shape_of_value: Shape | None = shape.item or _ANY
+        inner_shape: Shape | None = shape.item or _ANY
         if shape.kind == "struct" and shape.model is not None:
             field = structure.field(shape.model, name)
-            shape_of_value = field.shape if field else None
-        if shape_of_value is None:
+            inner_shape = field.shape if field else None
+        if inner_shape is None:
             yield _unknown(where)
             continue
         if name in seen:
             yield f'duplicate field "{where}"'
         seen.add(name)
-        yield from _find_faults(inner, shape_of_value, where)
+        yield from _find_faults(inner, inner_shape, where)
 
 
 def _unique(faults: Iterator[str]) -> list[str]:
