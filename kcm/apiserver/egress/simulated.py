@@ -39,6 +39,9 @@ from kcm.store import Store
 
 _PIECE = 64 * 1024  # bytes of lines that are sent together
 FOLLOW_INTERVAL = 1.0  # seconds between two looks at a container whose output is followed
+# Seconds until a command says something. kubectl 1.33 and older read before they have made their
+# streams, and drop what comes at once; no real command starts faster.
+START_OF_COMMAND = 0.05
 
 
 def is_simulated(store: Store, node: str) -> bool:
@@ -204,6 +207,7 @@ class SimulatedAttach:
         with suppress(OSError):
             await self._say(socket, "")
             if self.answer is not None:
+                await asyncio.sleep(START_OF_COMMAND)
                 await self._answer(socket, self.answer)
                 return
             for line in self.said.splitlines():
