@@ -27,7 +27,7 @@ _RFC3339 = re.compile(
 )
 
 
-@lru_cache(maxsize=4096)
+@lru_cache(maxsize=1024)
 def parse_time(text: str) -> datetime:
     """Returns the time in an RFC 3339 text, in UTC, cut to microseconds.
 
@@ -44,13 +44,13 @@ def parse_time(text: str) -> datetime:
     return moment.replace(microsecond=int((fraction or "0")[:6].ljust(6, "0")))
 
 
-@lru_cache(maxsize=4096)
+@lru_cache(maxsize=1024)
 def format_time(moment: datetime) -> str:
     """Returns the time to the second, as metav1.Time formats it. Fractions are cut off."""
     return moment.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ").rjust(20, "0")
 
 
-@lru_cache(maxsize=4096)
+@lru_cache(maxsize=1024)
 def format_micro_time(moment: datetime) -> str:
     """Returns the time with six digits of fraction, as metav1.MicroTime formats it."""
     return moment.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ").rjust(27, "0")

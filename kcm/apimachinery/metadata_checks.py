@@ -66,13 +66,13 @@ def _namespace(meta: ObjectMeta, path: str, namespaced: bool) -> Faults:
 
 
 # All pods of a workload have the same few keys and values.
-@lru_cache(maxsize=4096)
+@lru_cache(maxsize=1024)
 def key_faults(text: str) -> tuple[str, ...]:
     """Returns what is wrong with the key of a label or the name of a finalizer."""
     return tuple(names.qualified_name_faults(text))
 
 
-@lru_cache(maxsize=4096)
+@lru_cache(maxsize=1024)
 def label_value_faults(text: str) -> tuple[str, ...]:
     """Returns what is wrong with the value of a label."""
     return tuple(names.label_value_faults(text))

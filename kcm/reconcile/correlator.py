@@ -3,7 +3,8 @@
 These are upstream's three rules, in its order. Events that differ only in their message are
 combined, from the tenth one on within ten minutes. A repeated Event increases the count of the
 existing one. A source may record 25 Events about one object at once, and one every five minutes
-after that. Memory is bounded: the least recently used entries are forgotten.
+after that. Memory is bounded: entries that decide nothing any more are forgotten, and the least
+recently used ones.
 
 Source: staging/src/k8s.io/client-go/tools/record/events_cache.go, Kubernetes 1.33.
 """
@@ -11,7 +12,7 @@ Source: staging/src/k8s.io/client-go/tools/record/events_cache.go, Kubernetes 1.
 from __future__ import annotations
 
 from collections import OrderedDict
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Generic, TypeVar
 
 from kcm.clock import Clock
@@ -24,27 +25,54 @@ SPAM_BURST = 25  # Events of one source about one object that pass at once
 SPAM_QPS = 1 / 300  # Events per second that pass after that: one in five minutes
 AGGREGATE_AFTER = 10  # different messages of one reason from which on they are combined
 AGGREGATE_WITHIN = 600.0  # the longest time between two of them, in seconds
+# Seconds until an Event that is not repeated is forgotten: its next occurrence is a new Event.
+# Upstream remembers the last 4,096, however old they are.
+REPEATED_WITHIN = 1800.0
+_LEAST_SWEPT = 256  # entries that are kept in any case
 COMBINED = "(combined from similar events): "
 
 
-class LRUMapping(Generic[K, V]):
-    """A mapping of bounded size that forgets the least recently used entries."""
+class ExpiringMapping(Generic[K, V]):
+    """A mapping of bounded size, whose entries are gone after some time. Not thread-safe.
 
-    def __init__(self, size: int = MAX_ENTRIES) -> None:
+    It forgets the least recently used entries when there are too many.
+    """
+
+    def __init__(self, clock: Clock, size: int = MAX_ENTRIES) -> None:
+        self._clock = clock
         self._size = size
-        self._entries: OrderedDict[K, V] = OrderedDict()
+        self._entries: OrderedDict[K, tuple[V, float]] = OrderedDict()  # with the time of its end
+        self._sweep_at = _LEAST_SWEPT  # entries, before it looks which of them are over
 
     def get(self, key: K) -> V | None:
-        if key in self._entries:
-            self._entries.move_to_end(key)
-        return self._entries.get(key)
-
-    def put(self, key: K, value: V) -> V:
-        self._entries[key] = value
+        """Returns the value that was put last, None if its time is over."""
+        entry = self._entries.get(key)
+        if entry is None or entry[1] < self._now():
+            return None
         self._entries.move_to_end(key)
+        return entry[0]
+
+    def put(self, key: K, value: V, lasting: float) -> V:
+        """Keeps the value for this many seconds, and returns it."""
+        self._entries[key] = (value, self._now() + lasting)
+        self._entries.move_to_end(key)
+        if len(self._entries) > self._sweep_at:
+            self._forget_ended()
         if len(self._entries) > self._size:
             self._entries.popitem(last=False)
         return value
+
+    def _forget_ended(self) -> None:
+        """Forgets what is over. It looks again when there are twice as many as are left, so the
+        cost for an entry is constant.
+        """
+        now = self._now()
+        for key in [key for key, (_, end) in self._entries.items() if end < now]:
+            del self._entries[key]
+        self._sweep_at = max(_LEAST_SWEPT, 2 * len(self._entries))
+
+    def _now(self) -> float:
+        return self._clock.now().timestamp()
 
 
 @dataclass(frozen=True)
@@ -78,12 +106,6 @@ class EventDecision:
 
 
 @dataclass
-class _SimilarEvents:
-    last: float
-    messages: set[str] = field(default_factory=set)
-
-
-@dataclass
 class _Bucket:
     tokens: float
     at: float
@@ -94,40 +116,43 @@ class EventCorrelator:
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
-        self._groups: LRUMapping[tuple[str, ...], _SimilarEvents] = LRUMapping()
-        self._counts: LRUMapping[tuple[str, ...], int] = LRUMapping()
-        self._buckets: LRUMapping[tuple[str, ...], _Bucket] = LRUMapping()
+        # The messages of similar Events.
+        self._groups: ExpiringMapping[tuple[str, ...], set[str]] = ExpiringMapping(clock)
+        self._counts: ExpiringMapping[tuple[str, ...], int] = ExpiringMapping(clock)
+        self._buckets: ExpiringMapping[tuple[str, ...], _Bucket] = ExpiringMapping(clock)
 
     def correlate(self, seen: Occurrence) -> EventDecision | None:
         """Returns how to write this occurrence, or None if it is dropped as spam."""
-        now = self._clock.now().timestamp()
-        identity, message = self._aggregate(seen, now)
+        identity, message = self._aggregate(seen)
         count = (self._counts.get(identity) or 0) + 1
-        self._counts.put(identity, count)
-        if not self._allows(seen.source, now):
+        self._counts.put(identity, count, REPEATED_WITHIN)
+        if not self._allows(seen.source):
             return None
         return EventDecision(identity, message, count)
 
     def forget(self, identity: tuple[str, ...]) -> None:
         """Forgets an Event object that does not exist, so that its next occurrence creates one."""
-        self._counts.put(identity, 0)
+        self._counts.put(identity, 0, REPEATED_WITHIN)
 
-    def _aggregate(self, seen: Occurrence, now: float) -> tuple[tuple[str, ...], str]:
-        group = self._groups.get(seen.group)
-        if group is None or now - group.last > AGGREGATE_WITHIN:
-            group = self._groups.put(seen.group, _SimilarEvents(now))
-        group.last = now
-        group.messages.add(seen.message)
-        if len(group.messages) < AGGREGATE_AFTER:
+    def _aggregate(self, seen: Occurrence) -> tuple[tuple[str, ...], str]:
+        messages = self._groups.get(seen.group)
+        if messages is None:
+            messages = set()
+        self._groups.put(seen.group, messages, AGGREGATE_WITHIN)
+        messages.add(seen.message)
+        if len(messages) < AGGREGATE_AFTER:
             return (*seen.group, seen.message), seen.message
-        group.messages.pop()  # bounds the set: one message is dropped for each that is added
+        messages.pop()  # bounds the set: one message is dropped for each that is added
         return seen.group, COMBINED + seen.message
 
-    def _allows(self, source: tuple[str, ...], now: float) -> bool:
-        bucket = self._buckets.get(source) or self._buckets.put(source, _Bucket(SPAM_BURST, now))
+    def _allows(self, source: tuple[str, ...]) -> bool:
+        now = self._clock.now().timestamp()
+        bucket = self._buckets.get(source) or _Bucket(SPAM_BURST, now)
         bucket.tokens = min(SPAM_BURST, bucket.tokens + (now - bucket.at) * SPAM_QPS)
         bucket.at = now
-        if bucket.tokens < 1:
-            return False
-        bucket.tokens -= 1
-        return True
+        is_allowed = bucket.tokens >= 1
+        if is_allowed:
+            bucket.tokens -= 1
+        # A full bucket says no more than none.
+        self._buckets.put(source, bucket, (SPAM_BURST - bucket.tokens) / SPAM_QPS)
+        return is_allowed

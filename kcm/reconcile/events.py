@@ -21,7 +21,13 @@ from kcm.apimachinery.meta_v1 import ObjectMeta
 from kcm.apimachinery.names import subdomain_faults
 from kcm.clock import Clock
 from kcm.loops import Loop, Turn
-from kcm.reconcile.correlator import EventCorrelator, EventDecision, LRUMapping, Occurrence
+from kcm.reconcile.correlator import (
+    REPEATED_WITHIN,
+    EventCorrelator,
+    EventDecision,
+    ExpiringMapping,
+    Occurrence,
+)
 from kcm.reconcile.plan import Event
 from kcm.store.objects import ObjectStore
 from kcm.store.rules import new_uid
@@ -47,7 +53,7 @@ class EventRecorder(Loop):
         self._rng = rng or random.SystemRandom()
         self._correlator = EventCorrelator(clock)
         self._waiting: deque[Occurrence] = deque()
-        self._written: LRUMapping[tuple[str, ...], bytes] = LRUMapping()  # their JSON
+        self._written: ExpiringMapping[tuple[str, ...], bytes] = ExpiringMapping(clock)  # JSON
         self._dropped = 0
         self._last_suffix = 0  # of an Event's name
         # New Events, by identity, that are not written yet. They survive an outage of the store.
@@ -146,7 +152,7 @@ class EventRecorder(Loop):
                 log_refusal("an Event could not be created", error=str(error))
 
     def _remember(self, identity: tuple[str, ...], stored: core_v1.Event) -> None:
-        self._written.put(identity, codec.encode(stored))
+        self._written.put(identity, codec.encode(stored), REPEATED_WITHIN)
 
     def _new(self, seen: Occurrence, verdict: EventDecision) -> core_v1.Event:
         api_version, kind, namespace, name, uid = seen.about

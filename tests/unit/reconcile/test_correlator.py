@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import weakref
 from typing import Any
 
 import pytest
@@ -11,12 +12,18 @@ from kcm.reconcile.correlator import (
     AGGREGATE_AFTER,
     AGGREGATE_WITHIN,
     COMBINED,
+    REPEATED_WITHIN,
     SPAM_BURST,
     EventCorrelator,
-    LRUMapping,
+    ExpiringMapping,
     Occurrence,
 )
 from kcm.testing.clock import FakeClock
+
+
+class Value:
+    """Something that a mapping keeps alive."""
+
 
 SEEN = Occurrence(
     "replicaset-controller",
@@ -124,10 +131,34 @@ def test_a_forgotten_event_starts_anew(correlator: EventCorrelator) -> None:
     assert again.count == 1
 
 
-def test_the_least_recently_used_is_forgotten_first() -> None:
-    recent: LRUMapping[str, int] = LRUMapping(size=2)
-    recent.put("a", 1)
-    recent.put("b", 2)
+def test_an_event_that_is_not_repeated_for_half_an_hour_is_forgotten(
+    correlator: EventCorrelator, clock: FakeClock
+) -> None:
+    counts = []
+    for pause in (0.0, REPEATED_WITHIN, REPEATED_WITHIN + 1):
+        clock.step(pause)
+        decision = correlator.correlate(SEEN)
+        assert decision is not None
+        counts.append(decision.count)
+    assert counts == [1, 2, 1]
+
+
+def test_the_least_recently_used_is_forgotten_first(clock: FakeClock) -> None:
+    recent: ExpiringMapping[str, int] = ExpiringMapping(clock, size=2)
+    recent.put("a", 1, 60)
+    recent.put("b", 2, 60)
     assert recent.get("a") == 1
-    recent.put("c", 3)
+    recent.put("c", 3, 60)
     assert [recent.get(key) for key in "abc"] == [1, None, 3]
+
+
+def test_what_is_over_takes_no_memory_for_long(clock: FakeClock) -> None:
+    values = [Value() for _ in range(1000)]
+    alive = weakref.WeakSet(values)
+    held: ExpiringMapping[int, Value] = ExpiringMapping(clock)
+    for number in range(1000):
+        held.put(number, values.pop(), lasting=9)
+        clock.step(1)
+    assert held.get(999) is not None
+    assert held.get(989) is None
+    assert len(alive) < 300
