@@ -113,7 +113,8 @@ def test_an_operator_gets_its_work_done_all_the_same(cp: ControlPlane, connect: 
             outcomes.append(False)
         return outcomes.count(True) >= 20 and outcomes.count(False) >= 5
 
-    with cp.chaos(seed=5, rate=240.0, of=of, for_="my-operator") as chaos:
+    # At a higher rate, more requests are to fail than a client on a slow machine sends.
+    with cp.chaos(seed=5, rate=60.0, of=of, for_="my-operator") as chaos:
         cp.eventually(worked_and_failed, within="5m")
     assert len(chaos.log) > 0
     # a write whose answer was lost may have been made, so there may be more
