@@ -88,14 +88,17 @@ class WatchMultiplexer(Loop):
         self._on_read = callback
 
     def turn(self, patience: float) -> Turn:
-        """Lists and resyncs what is due, reads once, and hands out the changes."""
-        reflectors = self._reflectors
+        """Lists and resyncs what is due, reads once, and hands out the changes.
+
+        A turn that has listed does not wait for changes: others wait for what was listed.
+        """
+        reflectors, listed = self._reflectors, False
         try:
             with self._reading:
                 for reflector in reflectors:
-                    reflector.list_if_due()
+                    listed |= reflector.list_if_due()
                     reflector.resync_if_due()
-                turn = self._read(reflectors, patience)
+                turn = self._read(reflectors, 0.0 if listed else patience)
         except EpochChanged as error:
             self._expire_all(error)
             return Turn(worked=True, due_in=0.0)

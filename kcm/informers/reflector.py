@@ -76,7 +76,7 @@ class AnyReflector(Protocol):
 
     def due_at(self) -> float: ...
 
-    def list_if_due(self) -> None: ...
+    def list_if_due(self) -> bool: ...
 
     def resync_if_due(self) -> None: ...
 
@@ -148,8 +148,8 @@ class Reflector(Generic[T]):
         """Returns the time of the next list or resync, in seconds of the monotonic clock."""
         return min(self._resync_at, self._list_at if self._position is None else NEVER)
 
-    def list_if_due(self) -> None:
-        """Lists if a list is due.
+    def list_if_due(self) -> bool:
+        """Lists if a list is due, and reports whether it has.
 
         Raises: StoreUnavailable and EpochChanged, which concern all kinds; other failures cause
         another list.
@@ -157,12 +157,14 @@ class Reflector(Generic[T]):
         if self._position is None and self._clock.monotonic() >= self._list_at:
             try:
                 self._list()
+                return True
             except (StoreUnavailable, EpochChanged):
                 raise
             except (Forbidden, NotFound) as error:
                 self._refuse(error)
             except Exception as error:  # noqa: BLE001 - any failure calls for another list
                 self._fail("list", error)
+        return False
 
     def resync_if_due(self) -> None:
         """Resyncs if the period is over and the resync of any handler is due."""

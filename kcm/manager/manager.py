@@ -52,7 +52,7 @@ class Manager:
         self.kinds = [self._kind(r, routes) for r, routes in self._routes().items()]
         self._unrecovered = list(self.kinds)
         self.dispatcher = Dispatcher(context.io, self.kinds, context.clock)
-        context.caches.factory.on_turn(self.dispatcher.send)
+        context.caches.factory.on_turn(self._after_turn)
         self.queues = QueueKeeper(context.clients.client("queues").io, context.clock)
         self._ingest_lease = self.leases.add("ingest", _ignore_start, _ignore_stop)
         self.pump = Pump(
@@ -129,11 +129,23 @@ class Manager:
 
     def recover_listed(self) -> None:
         """Recovers the deletions of kinds that were listed since the last call."""
-        self._unrecovered = list(recover(self.context, self._unrecovered))
+        late = list(recover(self.context, self._unrecovered))
+        if len(late) < len(self._unrecovered):
+            self._unrecovered = late
+            self._wake_dispatcher()
 
     def _is_recovered(self, resource: Resource) -> bool:
         """Reports whether the kind was listed, and the deletions before its list recovered."""
         return all(kind.resource != resource for kind in self._unrecovered)
+
+    def _after_turn(self) -> None:
+        """Dispatches what the informers have just read. Kinds that they have just listed are
+        recovered first, by the follower of kinds: nothing of them is dispatched before.
+        """
+        position_of = self.context.caches.factory.position_of
+        if any(position_of(kind.resource) >= 0 for kind in self._unrecovered):
+            self.kind_follower.wake()
+        self.dispatcher.send()
 
     def _took_over(self, fence: Fence) -> None:
         self._wake_dispatcher()

@@ -28,11 +28,11 @@ from kcm.api.scheme import build_schemas
 from kcm.interpreter import pause_collector
 from kcm.registry import controller_types
 
-# By name, since commands do not import the processes that they start. `workers.app` is left out:
-# it reads the environment, which differs between the processes.
+# By name, since commands do not import the processes that they start. Left out are `workers.app`,
+# which reads the environment, as that differs between the processes, and what only the API server
+# needs: its fork loads that while the others start.
 _SHARED_MODULES = (
     "kcm.manager.command",
-    "kcm.apiserver.command",
     "workers.beat",
     "workers.bootsteps",
     "workers.config",

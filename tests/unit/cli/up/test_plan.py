@@ -103,6 +103,15 @@ def test_the_banner_shows_addresses_and_no_redis_password(tmp_path: Path) -> Non
         assert shown in text
 
 
+def test_the_banner_of_another_clusters_controllers_names_its_kubeconfig(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("KCM_KUBECONFIG", "/etc/admin conf")
+    text = banner(settings(tmp_path), UpOptions(), "Redis 7", tmp_path / "flower-password")
+    assert "kubectl --kubeconfig '/etc/admin conf' get pods -w" in text
+    assert "apply -f" not in text  # that would write to Redis
+
+
 def test_the_banners_lines_name_the_state_folder(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
