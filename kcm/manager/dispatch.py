@@ -102,6 +102,9 @@ class KindDispatcher:
         self._routes = routes
         self._wake = wake
         self._crashed = crashed
+        # Whether the deletions before its first list are known. Nothing is sent before, since that
+        # would store a later position than the one from which they are read.
+        self.is_recovered = False
         self._lock = threading.Lock()
         # Sorted by resourceVersion, except for the objects of a first list, which are older than
         # what follows. So a position may be confirmed only when all that was collected before it
@@ -289,8 +292,8 @@ class Dispatcher(Loop):
                 kind.go_back(relisted[kind])
 
     def flush(self, *, only_keys: bool = False) -> int:
-        """Sends all that was collected for the kinds that this manager leads; with `only_keys`,
-        only for those of which keys were collected.
+        """Sends all that was collected for the kinds that this manager leads and has recovered;
+        with `only_keys`, only for those of which keys were collected.
 
         Returns the number of keys that were not waiting already. Raises KcmError; a queue with a
         key of a wrong type holds up only the kinds that its controller watches.
@@ -301,7 +304,8 @@ class Dispatcher(Loop):
                 if only_keys and kind.is_idle:
                     continue
                 try:
-                    sent += self._flush_kind(kind) if kind.lease.held else 0
+                    sends = kind.lease.held and kind.is_recovered
+                    sent += self._flush_kind(kind) if sends else 0
                 except errors.WrongTypeOfKey as error:
                     failure = error
         if failure is not None:

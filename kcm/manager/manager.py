@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from functools import partial
 
 import structlog
@@ -50,7 +51,6 @@ class Manager:
         )
         context.caches.ensure(list(context.controllers))
         self.kinds = [self._kind(r, routes) for r, routes in self._routes().items()]
-        self._unrecovered = list(self.kinds)
         self.dispatcher = Dispatcher(context.io, self.kinds, context.clock)
         context.caches.factory.on_turn(self._after_turn)
         self.queues = QueueKeeper(context.clients.client("queues").io, context.clock)
@@ -118,34 +118,31 @@ class Manager:
         ]
         kind = self._kind(resource, routes)
         self._listen(kind)
-        self._unrecovered.append(kind)
-        self.recover_listed()
         return kind
 
     def _leave(self, kind: KindDispatcher) -> None:
         """Stops dispatching a kind."""
         self.leases.remove(kind.lease)
-        self._unrecovered = [other for other in self._unrecovered if other is not kind]
 
     def recover_listed(self) -> None:
         """Recovers the deletions of kinds that were listed since the last call."""
-        late = list(recover(self.context, self._unrecovered))
-        if len(late) < len(self._unrecovered):
-            self._unrecovered = late
+        if recover(self.context, self.kinds):
             self._wake_dispatcher()
 
     def _is_recovered(self, resource: Resource) -> bool:
         """Reports whether the kind was listed, and the deletions before its list recovered."""
-        return all(kind.resource != resource for kind in self._unrecovered)
+        return any(kind.is_recovered for kind in self.kinds if kind.resource == resource)
 
     def _after_turn(self) -> None:
-        """Dispatches what the informers have just read. Kinds that they have just listed are
-        recovered first, by the follower of kinds: nothing of them is dispatched before.
+        """Dispatches what the informers have just read. Kinds that they have just listed are left
+        to the follower of kinds, which recovers what happened before.
         """
-        position_of = self.context.caches.factory.position_of
-        if any(position_of(kind.resource) >= 0 for kind in self._unrecovered):
-            self.kind_follower.wake()
         self.dispatcher.send()
+        position_of = self.context.caches.factory.position_of
+        with suppress(errors.CacheNotSynced):  # a custom kind that has just gone
+            unrecovered = (kind.resource for kind in self.kinds if not kind.is_recovered)
+            if any(position_of(resource) >= 0 for resource in unrecovered):
+                self.kind_follower.wake()
 
     def _took_over(self, fence: Fence) -> None:
         self._wake_dispatcher()

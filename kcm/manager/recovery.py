@@ -7,7 +7,7 @@ epoch), all keys with persisted state are collected instead (design 0005).
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable
 
 import structlog
 
@@ -21,21 +21,18 @@ from kcm.store import damage
 log = structlog.get_logger("kcm.dispatch")
 
 
-def recover(
-    context: ControllerContext, kinds: Sequence[KindDispatcher]
-) -> Sequence[KindDispatcher]:
-    """Makes each dispatcher enqueue the keys of all deletions since the stored position of its
-    kind.
-
-    Returns those whose kinds have not been listed yet, which is to be called for them again.
+def recover(context: ControllerContext, kinds: Iterable[KindDispatcher]) -> bool:
+    """Makes the dispatchers whose kinds have been listed since the last call enqueue the keys of
+    all deletions since the stored positions, and reports whether there were any.
     """
-    late = [kind for kind in kinds if context.caches.factory.position_of(kind.resource) < 0]
-    listed = [kind for kind in kinds if kind not in late]
+    position_of = context.caches.factory.position_of
+    listed = [each for each in kinds if not each.is_recovered and position_of(each.resource) >= 0]
     positions = read_positions(context.io, [kind.resource for kind in listed])
     for kind in listed:
         if kind.resource in positions:
             _recover_since(context, kind, positions[kind.resource])
-    return late
+        kind.is_recovered = True
+    return bool(listed)
 
 
 def _recover_since(context: ControllerContext, kind: KindDispatcher, position: int) -> None:

@@ -58,13 +58,14 @@ class Bench:
         for kind in self.kinds:
             kind.lease.release()
 
-    def start(self) -> None:
+    def start(self, *, recovers: bool = True) -> None:
         for kind in self.kinds:
             informer = self.context.caches.informer(kind.resource.model)
             informer.add_event_handler_with_resync_period(kind, 0.0, direct=True)
             informer.add_relist_handler(partial(self.dispatcher.on_relist, kind))
         self.context.start()
-        recover(self.context, self.kinds)
+        if recovers:
+            recover(self.context, self.kinds)
 
     def settle(self) -> None:
         """Waits until every event so far has reached the dispatchers."""
@@ -176,6 +177,25 @@ def test_a_cold_start_hears_of_deletions_since_the_position(bench: Bench, io: Re
     bench.settle()
     bench.dispatcher.flush()
     assert take_waiting_keys(io) == {"default/web"}
+
+
+def test_nothing_is_sent_before_the_deletions_since_the_position_are_known(
+    bench: Bench, io: RedisIO
+) -> None:
+    store = Store(io)
+    before = store.create(pod("a", labels={"for": "web"})).metadata.resource_version or ""
+    io.execute("HSET", io.keys.dispatch_position(), "pods", before)
+    store.delete(PODS, "default/a")
+    store.create(pod("b", labels={"for": "other"}))
+    bench.lead()
+    bench.start(recovers=False)
+    bench.settle()
+    bench.dispatcher.flush()  # would store the position of the second pod
+    assert take_waiting_keys(io) == set()
+    assert recover(bench.context, bench.kinds)
+    bench.dispatcher.flush()
+    assert take_waiting_keys(io) == {"default/web", "default/other"}
+    assert not recover(bench.context, bench.kinds)
 
 
 @pytest.mark.parametrize("damaged", ["rubbish", "", "9" * 5000, b"\xff"])
