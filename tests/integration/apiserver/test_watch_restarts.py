@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 import urllib3
-from kubernetes import client, config, watch
+from kubernetes import client, watch
 
 from kcm.api.core_v1 import ConfigMap
 from kcm.redisio.embedded import EmbeddedServer
@@ -22,6 +22,7 @@ from kcm.testing.waiting import until
 from tests.integration.apiserver.kubectl import VERSIONS, Kubectl, find
 from tests.integration.apiserver.restarting import RestartableServer, restartable, store_io
 from tests.integration.apiserver.rewriting import Writer, check_copies, reflecting
+from tests.integration.official_client import open_official_client
 from tests.new_objects import strip_store_fields
 
 STEPS = 25  # between restarts
@@ -136,7 +137,7 @@ def test_a_client_library_watches_on(server: RestartableServer) -> None:
                     came.append(event["object"].metadata.name)
 
     with (
-        config.new_client_from_config(str(server.kubeconfig)) as connection,
+        open_official_client(server.kubeconfig) as connection,
         store_io(server) as io,
     ):
         thread = threading.Thread(target=follow, args=(client.CoreV1Api(connection),), daemon=True)

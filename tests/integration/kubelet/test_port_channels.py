@@ -51,7 +51,10 @@ def pods(redis_server: EmbeddedServer) -> Iterator[client.CoreV1Api]:
         try:
             until(lambda: api.client.get(f"/api/v1/nodes/{NODE}").status_code == 200, "the node")
             start(api)
-            yield client.CoreV1Api(client.ApiClient(configuration(api)))
+            with client.ApiClient(configuration(api)) as connection:
+                yield client.CoreV1Api(connection)
+                # Closing the client leaves them to the garbage collector, which warns.
+                connection.rest_client.pool_manager.clear()
         finally:
             kubelet.stop()
             for sandbox in kubelet.kubelet.runtime.list_pod_sandboxes():

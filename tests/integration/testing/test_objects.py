@@ -14,10 +14,11 @@ from typing import Any
 import pydantic
 import pytest
 import yaml
-from kubernetes import client, config
+from kubernetes import client
 
 from kcm import errors
 from kcm.testing import ApiError, ControlPlane
+from tests.integration.official_client import open_official_client
 from tests.integration.testing.objects import CRON_TABS, WEB, deployment
 
 LIST = """
@@ -163,13 +164,10 @@ metadata: {name: robot}
 def test_others_have_a_kubeconfig_of_their_own(plane: ControlPlane) -> None:
     plane.apply(ALLOW)
 
-    def connect(path: Path) -> client.CoreV1Api:
-        return client.CoreV1Api(config.new_client_from_config(str(path)))
-
-    jane = connect(plane.kubeconfig_for(user="jane", groups=["readers"]))
+    jane = plane.kubeconfig_for(user="jane", groups=["readers"])
     plane.eventually(lambda: not forbidden(jane))
-    assert "jane" in forbidden(connect(plane.kubeconfig_for(user="jane")))
-    robot = connect(plane.kubeconfig_for(service_account="default/robot"))
+    assert "jane" in forbidden(plane.kubeconfig_for(user="jane"))
+    robot = plane.kubeconfig_for(service_account="default/robot")
     assert "system:serviceaccount:default:robot" in forbidden(robot)
     with pytest.raises(ApiError, match="not found"):
         plane.kubeconfig_for(service_account="nobody")
@@ -177,10 +175,11 @@ def test_others_have_a_kubeconfig_of_their_own(plane: ControlPlane) -> None:
         plane.kubeconfig_for(groups=["readers"])
 
 
-def forbidden(core: client.CoreV1Api) -> str:
+def forbidden(kubeconfig: Path) -> str:
     """Returns why a client may not list ConfigMaps, an empty text if it may."""
     try:
-        core.list_namespaced_config_map("default")
+        with open_official_client(kubeconfig) as connection:
+            client.CoreV1Api(connection).list_namespaced_config_map("default")
     except client.ApiException as error:
         return str(json.loads(error.body or "{}")["message"])
     return ""

@@ -18,6 +18,7 @@ import pytest
 from kcm.apimachinery.meta_v1 import KubeObject
 from kcm.testing import ApiError, ControlPlane
 from tests.integration.apiserver.kubectl import VERSIONS, Kubectl, find
+from tests.integration.official_client import open_official_client
 
 KUBECTL = find(VERSIONS[-1])
 VERSION = {"one": "v1", "other": "v1alpha1"}
@@ -193,11 +194,11 @@ def test_kubectl_finds_the_kind_on_both(
 def test_the_official_client_lists_the_kind_on_both(
     planes: dict[str, ControlPlane], name: str
 ) -> None:
-    from kubernetes import client, config
+    from kubernetes import client
 
     plane = planes[name]
     plane.apply(crontab(name, "by-client"))
-    with config.new_client_from_config(str(plane.kubeconfig)) as connection:
+    with open_official_client(plane.kubeconfig) as connection:
         custom = client.CustomObjectsApi(connection)
         listed: Any = custom.list_namespaced_custom_object(
             "example.com", VERSION[name], "default", "crontabs"

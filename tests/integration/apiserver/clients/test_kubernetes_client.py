@@ -10,11 +10,12 @@ from typing import cast
 
 import pytest
 import yaml
-from kubernetes import client, config, dynamic, utils, watch
+from kubernetes import client, dynamic, utils, watch
 from kubernetes.client.exceptions import ApiException
 
 from tests.integration.apiserver.manifests import pod, replica_set
 from tests.integration.apiserver.serving import Live
+from tests.integration.official_client import open_official_client
 
 
 def v1_pod(name: str) -> client.V1Pod:
@@ -24,7 +25,7 @@ def v1_pod(name: str) -> client.V1Pod:
 
 @pytest.fixture
 def connection(api: Live) -> Iterator[client.ApiClient]:
-    with config.new_client_from_config(str(api.kubeconfig)) as api_client:
+    with open_official_client(api.kubeconfig) as api_client:
         yield api_client
 
 

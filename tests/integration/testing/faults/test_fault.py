@@ -12,11 +12,12 @@ from typing import Any
 import httpx
 import pytest
 from kubernetes import client as kubernetes
-from kubernetes import config, watch
+from kubernetes import watch
 
 from kcm.testing import ApiError, ControlPlane
 from kcm.testing.waiting import until
 from tests.integration.apiserver.kubectl import VERSIONS, find
+from tests.integration.official_client import open_official_client
 from tests.webhooks.process import WebhookServer, webhook_server
 
 MAPS = "/api/v1/namespaces/default/configmaps"
@@ -121,20 +122,20 @@ def test_each_client_expires_and_newer_versions_do_not(cp: ControlPlane, connect
 
 
 def test_a_watch_of_the_library_kubernetes_tells_the_expiry(cp: ControlPlane) -> None:
-    api = kubernetes.CoreV1Api(config.new_client_from_config(str(cp.kubeconfig)))
-    api.api_client.user_agent = "watching-operator"
-    listed = api.list_namespaced_config_map("default")
-    assert listed.metadata is not None
-    version = listed.metadata.resource_version
-    fault = cp.faults.watches(resource="configmaps", how="expired", for_="watching-operator")
-    events = watch.Watch().stream(
-        api.list_namespaced_config_map, "default", resource_version=version, timeout_seconds=1
-    )
-    with pytest.raises(kubernetes.ApiException) as expired:
-        list(events)
-    assert expired.value.status == 410
-    assert fault.hits == 1
-    api.api_client.close()
+    with open_official_client(cp.kubeconfig) as connection:
+        connection.user_agent = "watching-operator"
+        api = kubernetes.CoreV1Api(connection)
+        listed = api.list_namespaced_config_map("default")
+        assert listed.metadata is not None
+        version = listed.metadata.resource_version
+        fault = cp.faults.watches(resource="configmaps", how="expired", for_="watching-operator")
+        events = watch.Watch().stream(
+            api.list_namespaced_config_map, "default", resource_version=version, timeout_seconds=1
+        )
+        with pytest.raises(kubernetes.ApiException) as expired:
+            list(events)
+        assert expired.value.status == 410
+        assert fault.hits == 1
 
 
 @pytest.mark.parametrize(

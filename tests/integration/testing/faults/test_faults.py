@@ -11,9 +11,9 @@ from typing import Any
 import httpx
 import pytest
 from kubernetes import client as kubernetes
-from kubernetes import config
 
 from kcm.testing import ControlPlane, ErrorCode, Verb
+from tests.integration.official_client import open_official_client
 
 MAPS = "/api/v1/namespaces/default/configmaps"
 DEPLOYMENTS = "/apis/apps/v1/namespaces/default/deployments"
@@ -319,25 +319,25 @@ def test_a_mistake_says_what_to_do(
 def test_an_operators_client_survives_conflicts(cp: ControlPlane, name: str) -> None:
     """An operator with the library `kubernetes` reads again after each conflict."""
     cp.apply(config_map(name, count="0"))
-    api = kubernetes.CoreV1Api(config.new_client_from_config(str(cp.kubeconfig)))
-    api.api_client.user_agent = "counting-operator"
-    cp.faults.api(
-        verb="update", resource="configmaps", error=409, times=3, for_="counting-operator"
-    )
-    attempts = 0
-    while True:
-        attempts += 1
-        seen = api.read_namespaced_config_map(name, "default")
-        assert seen.data is not None
-        seen.data["count"] = str(int(seen.data["count"]) + 1)
-        try:
-            api.replace_namespaced_config_map(name, "default", seen)
-            break
-        except kubernetes.ApiException as error:
-            assert error.status == 409  # noqa: PT017 - others are not caught
-    assert attempts == 4
-    assert cp.get(f"configmap/{name}")["data"] == {"count": "1"}
-    api.api_client.close()
+    with open_official_client(cp.kubeconfig) as connection:
+        connection.user_agent = "counting-operator"
+        api = kubernetes.CoreV1Api(connection)
+        cp.faults.api(
+            verb="update", resource="configmaps", error=409, times=3, for_="counting-operator"
+        )
+        attempts = 0
+        while True:
+            attempts += 1
+            seen = api.read_namespaced_config_map(name, "default")
+            assert seen.data is not None
+            seen.data["count"] = str(int(seen.data["count"]) + 1)
+            try:
+                api.replace_namespaced_config_map(name, "default", seen)
+                break
+            except kubernetes.ApiException as error:
+                assert error.status == 409  # noqa: PT017 - others are not caught
+        assert attempts == 4
+        assert cp.get(f"configmap/{name}")["data"] == {"count": "1"}
 
 
 def test_faults_end_with_the_test(cp: ControlPlane, operator: httpx.Client) -> None:
