@@ -28,7 +28,7 @@ AGGREGATE_WITHIN = 600.0  # the longest time between two of them, in seconds
 # Seconds until an Event that is not repeated is forgotten: its next occurrence is a new Event.
 # Upstream remembers the last 4,096, however old they are.
 REPEATED_WITHIN = 1800.0
-_LEAST_SWEPT = 256  # entries that are kept in any case
+_LEAST_SWEPT = 256  # values, before a mapping looks which are over, at least
 COMBINED = "(combined from similar events): "
 
 
@@ -42,7 +42,7 @@ class ExpiringMapping(Generic[K, V]):
         self._clock = clock
         self._size = size
         self._entries: OrderedDict[K, tuple[V, float]] = OrderedDict()  # with the time of its end
-        self._sweep_at = _LEAST_SWEPT  # entries, before it looks which of them are over
+        self._puts_left = _LEAST_SWEPT  # before it looks which values are over
 
     def get(self, key: K) -> V | None:
         """Returns the value that was put last, None if its time is over."""
@@ -52,24 +52,24 @@ class ExpiringMapping(Generic[K, V]):
         self._entries.move_to_end(key)
         return entry[0]
 
-    def put(self, key: K, value: V, lasting: float) -> V:
-        """Keeps the value for this many seconds, and returns it."""
+    def put(self, key: K, value: V, lasting: float) -> None:
+        """Keeps the value for this many seconds."""
         self._entries[key] = (value, self._now() + lasting)
         self._entries.move_to_end(key)
-        if len(self._entries) > self._sweep_at:
+        self._puts_left -= 1
+        if self._puts_left <= 0:
             self._forget_ended()
         if len(self._entries) > self._size:
             self._entries.popitem(last=False)
-        return value
 
     def _forget_ended(self) -> None:
-        """Forgets what is over. It looks again when there are twice as many as are left, so the
-        cost for an entry is constant.
+        """Forgets what is over. It looks again when as many values were put as are left, so the
+        cost for a value is constant.
         """
         now = self._now()
         for key in [key for key, (_, end) in self._entries.items() if end < now]:
             del self._entries[key]
-        self._sweep_at = max(_LEAST_SWEPT, 2 * len(self._entries))
+        self._puts_left = max(_LEAST_SWEPT, len(self._entries))
 
     def _now(self) -> float:
         return self._clock.now().timestamp()

@@ -162,3 +162,16 @@ def test_what_is_over_takes_no_memory_for_long(clock: FakeClock) -> None:
     assert held.get(999) is not None
     assert held.get(989) is None
     assert len(alive) < 300
+
+
+def test_a_mapping_that_was_full_forgets_what_is_over_as_well(clock: FakeClock) -> None:
+    alive: weakref.WeakSet[Value] = weakref.WeakSet()
+    held: ExpiringMapping[int, Value] = ExpiringMapping(clock, size=400)
+    for number in range(1000):
+        value = Value()
+        alive.add(value)
+        held.put(number, value, lasting=9)
+        if number >= 400:
+            clock.step(1)
+    del value
+    assert len(alive) < 300
