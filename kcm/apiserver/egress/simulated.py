@@ -39,8 +39,8 @@ from kcm.store import Store
 
 _PIECE = 64 * 1024  # bytes of lines that are sent together
 FOLLOW_INTERVAL = 1.0  # seconds between two looks at a container whose output is followed
-# Seconds until a command says something. kubectl 1.33 and older read before they have made their
-# streams, and drop what comes at once; no real command starts faster.
+# Seconds until a command says something. kubectl 1.33 reads before it has made its streams, and
+# drops what comes at once; client-go 1.36 waits.
 START_OF_COMMAND = 0.05
 
 

@@ -60,7 +60,8 @@ def _secret(path: Path) -> str:
 def _tries(settings: Settings, options: UpOptions) -> list[str]:
     kcm = _command(settings)
     if other := os.environ.get("KCM_KUBECONFIG"):  # the objects are another API server's
-        return [f"kubectl --kubeconfig {shlex.quote(other)} get pods -w", f"{kcm} status"]
+        server = "" if other == "in-cluster" else f" --kubeconfig {shlex.quote(other)}"
+        return [f"kubectl{server} get pods -w", f"{kcm} status"]
     lines = [
         f"{kcm} apply -f {_example()}",
         f"{kcm} get rs,pods -w",
