@@ -2,7 +2,9 @@
 
 There is no kube-proxy, so a cluster IP leads nowhere: the address is one of a ready endpoint. The
 endpoints are those of the Service's Endpoints, as Kubernetes 1.33 has it. A Service whose
-EndpointSlices somebody has written by hand has no Endpoints; then they are the slices'.
+EndpointSlices somebody has written by hand has no Endpoints; then they are the slices'. Those on
+simulated nodes are left out: nothing listens there, and their addresses may be others' in the
+network of this machine.
 
 Source: staging/src/k8s.io/apiserver/pkg/util/proxy/proxy.go, Kubernetes 1.33.
 """
@@ -14,9 +16,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from kcm import errors
-from kcm.api.core_v1 import Endpoints, ObjectReference, Service
+from kcm.api.core_v1 import Endpoints, Node, ObjectReference, Service
 from kcm.api.core_v1.services import ServicePort
 from kcm.api.discovery_v1 import EndpointSlice
+from kcm.api.simulated import SIMULATOR_LABEL
 from kcm.apimachinery.meta_v1 import KubeObject
 from kcm.apiserver.cache.caches import Caches
 from kcm.helpers.pods import SERVICE_NAME
@@ -103,11 +106,12 @@ def _find_port(service: Service, port: int | str) -> ServicePort:
 
 @dataclass(frozen=True)
 class ServiceEndpoint:
-    """An address that is ready, and the object that it belongs to."""
+    """An address that is ready, and the object and the node that it belongs to, "" for none."""
 
     host: str
     port: int
     reference: ObjectReference | None
+    node: str
 
 
 def find_slices(caches: Caches, namespace: str, name: str) -> list[EndpointSlice]:
@@ -125,12 +129,25 @@ def service_of(piece: KubeObject) -> str:
 def find_endpoints(
     caches: Caches, namespace: str, name: str, port_name: str
 ) -> list[ServiceEndpoint]:
-    """Returns the ready addresses of a Service's port."""
+    """Returns the ready addresses of a Service's port.
+
+    Raises ServiceUnavailable if there are some, but all on simulated nodes.
+    """
     found = list(_from_endpoints(caches, f"{namespace}/{name}", port_name))
-    if found:
-        return found
-    slices = find_slices(caches, namespace, name)
-    return [endpoint for piece in slices for endpoint in _ready_in(piece, port_name)]
+    if not found:
+        slices = find_slices(caches, namespace, name)
+        found = [endpoint for piece in slices for endpoint in _ready_in(piece, port_name)]
+    nodes = caches.cache(Node.resource)
+    listening = [one for one in found if not _is_simulated(nodes.find(one.node))]
+    if found and not listening:
+        raise ServiceUnavailable(
+            f'all endpoints of service "{name}" are on simulated nodes: nothing listens there'
+        )
+    return listening
+
+
+def _is_simulated(node: Node | None) -> bool:
+    return node is not None and SIMULATOR_LABEL in node.labels
 
 
 def _from_endpoints(caches: Caches, key: str, port_name: str) -> Iterator[ServiceEndpoint]:
@@ -141,7 +158,7 @@ def _from_endpoints(caches: Caches, key: str, port_name: str) -> Iterator[Servic
         for port in subset.ports or ():
             if (port.name or "") == port_name:
                 for one in subset.addresses or ():
-                    yield ServiceEndpoint(one.ip, port.port, one.target_ref)
+                    yield ServiceEndpoint(one.ip, port.port, one.target_ref, one.node_name or "")
 
 
 def _ready_in(piece: EndpointSlice, port_name: str) -> Iterator[ServiceEndpoint]:
@@ -150,4 +167,6 @@ def _ready_in(piece: EndpointSlice, port_name: str) -> Iterator[ServiceEndpoint]
             continue
         for endpoint in piece.endpoints or ():
             if endpoint.addresses and endpoint.conditions.ready is not False:
-                yield ServiceEndpoint(endpoint.addresses[0], port.port, endpoint.target_ref)
+                yield ServiceEndpoint(
+                    endpoint.addresses[0], port.port, endpoint.target_ref, endpoint.node_name or ""
+                )

@@ -2,7 +2,8 @@
 
 An address must be one that a pod or a node may have. Loopback, link-local and multicast addresses
 are refused, so that nobody reaches through the API server what listens on its machine alone. Only
-the loopback addresses that kcm's own kubelets give to pods (127.64.0.0/10) are accepted.
+the loopback addresses that kcm's own kubelets give to pods (127.64.0.0/10) are accepted. Nothing
+listens on simulated nodes, whose addresses may be others' in the network of this machine.
 
 Source: ResourceLocation in pkg/registry/core/pod/strategy.go, pkg/registry/core/service/storage and
 pkg/registry/core/node/strategy.go; SplitSchemeNamePort in
@@ -13,6 +14,7 @@ pkg/proxy/util/utils.go, Kubernetes 1.33.
 from __future__ import annotations
 
 import random
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from ipaddress import IPv4Address, IPv6Address
 
@@ -23,6 +25,7 @@ from kcm.apimachinery.loopback import POD_NETWORK
 from kcm.apiserver.cache.caches import Caches, FreshCaches
 from kcm.apiserver.egress.kubelet import kubelet_of, preferred_address
 from kcm.apiserver.egress.services import ServiceEndpoint, ServiceUnavailable, find_endpoints
+from kcm.apiserver.egress.simulated import is_simulated
 from kcm.http.reachable import require_global
 from kcm.store import Store
 
@@ -76,6 +79,8 @@ def find_pod(store: Store, namespace: str, name: str) -> Target:
     pod = store.get(Pod.resource, f"{namespace}/{asked.name}")
     ports = [port for container in pod.spec.containers for port in container.ports or ()]
     port = asked.port or (str(ports[0].container_port) if ports else "")
+    if pod.spec.node_name:
+        _require_real(store, pod.spec.node_name, f"pod {pod.name} is on")
     addresses = _addresses_of(pod)
     return _target(asked.scheme, addresses[0] if addresses else "", port)
 
@@ -133,15 +138,26 @@ def find_node(store: Store, name: str, *, tls: bool | None) -> Target:
     """Returns the target of nodes/proxy: the node's kubelet, or another of the node's ports.
 
     `tls` says whether kubelets are reached over TLS, None that their nodes say so. Raises
-    BadRequest, NotFound and KubeletUnreachable.
+    BadRequest, NotFound, KubeletUnreachable and ServiceUnavailable.
     """
     asked = _split(name, "node")
+    _require_real(store, asked.name, "this is")
     kubelet = kubelet_of(store, asked.name, tls=tls)
     if asked.port in {"", kubelet.url.rpartition(":")[2]}:
         return Target(kubelet.url, kubelet.token, is_kubelet=True, to_global=kubelet.to_global)
     return _target(
         asked.scheme, preferred_address(store.get(Node.resource, asked.name)), asked.port
     )
+
+
+def _require_real(store: Store, node: str, what: str) -> None:
+    """Raises ServiceUnavailable for a simulated node. One that is missing is none."""
+    with suppress(errors.NotFound):
+        if is_simulated(store, node):
+            raise ServiceUnavailable(
+                f"error trying to reach service: {what} the simulated node {node}: nothing listens "
+                "there"
+            )
 
 
 def _target(scheme_: str, address: str, port: str) -> Target:

@@ -14,6 +14,7 @@ from urllib.parse import urlsplit
 import httpx
 import pytest
 
+from kcm.api.simulated import SIMULATOR_LABEL
 from kcm.testing.waiting import until
 from tests.integration.apiserver.backend import ADDRESS, Backend, backend
 from tests.integration.apiserver.kubelets import create_node, point
@@ -36,9 +37,10 @@ def proxied(api: Live, server: Backend) -> str:
     return f"{PODS}/proxied/proxy"
 
 
-def make_pod(api: Live, name: str, port: int, address: str = ADDRESS) -> None:
+def make_pod(api: Live, name: str, port: int, address: str = ADDRESS, node: str = "") -> None:
     container = {"name": "c", "image": "x", "ports": [{"name": "web", "containerPort": port}]}
-    api.create(PODS, {"metadata": {"name": name}, "spec": {"containers": [container]}})
+    spec = {"nodeName": node, "containers": [container]}
+    api.create(PODS, {"metadata": {"name": name}, "spec": spec})
     status = {"podIP": address, "podIPs": [{"ip": address}], "phase": "Running"}
     changed = api.patch(f"{PODS}/{name}/status", {"status": status})
     assert changed.status_code == 200, changed.text
@@ -326,6 +328,24 @@ def test_a_kubelet_at_an_address_of_this_machine_must_prove_that_it_is_its_own(
     point(api, "moved", "127.0.0.1", server.server_port)
     failure(api.client.get("/api/v1/nodes/moved/proxy/metrics"), 400, "address not allowed")
     assert len(server.asked) == reached
+
+
+def test_nothing_is_sent_to_the_addresses_of_simulated_nodes_and_their_pods(
+    api: Live, server: Backend
+) -> None:
+    create_node(api, "pretended", server.server_port, ADDRESS)
+    labels = {"metadata": {"labels": {SIMULATOR_LABEL: "node"}}}
+    assert api.patch("/api/v1/nodes/pretended", labels).status_code == 200
+    make_pod(api, "pretended", server.server_port, node="pretended")
+    addresses = [refers_to("pretended") | {"nodeName": "pretended"}]
+    ports = [{"name": "web", "port": server.server_port}]
+    subsets = [{"addresses": addresses, "ports": ports}]
+    service = make_service(api, "pretended", server.server_port, subsets)
+    why = "the simulated node pretended: nothing listens there"
+    failure(api.client.get("/api/v1/nodes/pretended/proxy/metrics"), 503, f"this is {why}")
+    failure(api.client.get("/api/v1/nodes/pretended:1/proxy/"), 503, f"this is {why}")
+    failure(api.client.get(f"{PODS}/pretended/proxy/"), 503, f"pod pretended is on {why}")
+    failure(api.client.get(f"{service}:web/proxy/"), 503, "are on simulated nodes")
 
 
 def test_each_method_needs_its_own_verb(api: Live, proxied: str) -> None:

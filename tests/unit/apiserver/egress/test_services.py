@@ -11,6 +11,7 @@ import pytest
 from kcm import errors
 from kcm.api import codec
 from kcm.api.scheme import BUILT_IN, Resource
+from kcm.api.simulated import SIMULATOR_LABEL
 from kcm.apimachinery.meta_v1 import Kind, KubeObject
 from kcm.apiserver.cache.entries import Entry
 from kcm.apiserver.cache.watch_cache import WatchCache
@@ -29,7 +30,7 @@ class Objects:
         self.fill(*objects)
 
     def fill(self, *objects: KubeObject) -> None:
-        for name in ("services", "endpoints", "endpointslices"):
+        for name in ("services", "endpoints", "endpointslices", "nodes"):
             resource = BUILT_IN.lookup(name)
             mine = [obj for obj in objects if obj.resource is resource]
             self.cache(resource).refill([Entry.build(resource, obj, 1) for obj in mine], 1)
@@ -54,6 +55,25 @@ def endpoints(*addresses: str, name: str = "https", ready: bool = True) -> KubeO
     return codec.decode(
         {"apiVersion": "v1", "kind": "Endpoints", "metadata": META, "subsets": [subset]}, BUILT_IN
     )
+
+
+def on_nodes(**nodes: str) -> KubeObject:
+    """Returns Endpoints with an address on each node, whose names have _ for -."""
+    listed = [{"ip": ip, "nodeName": name.replace("_", "-")} for name, ip in nodes.items()]
+    subset = {"addresses": listed, "ports": [{"name": "https", "port": 8443}]}
+    return codec.decode(
+        {"apiVersion": "v1", "kind": "Endpoints", "metadata": META, "subsets": [subset]}, BUILT_IN
+    )
+
+
+SIMULATED = codec.decode(
+    {
+        "apiVersion": "v1",
+        "kind": "Node",
+        "metadata": {"name": "node-1", "labels": {SIMULATOR_LABEL: "node"}},
+    },
+    BUILT_IN,
+)
 
 
 def piece(*addresses: str, ready: bool | None = True, owner: str = "alfa") -> KubeObject:
@@ -85,6 +105,11 @@ def piece(*addresses: str, ready: bool | None = True, owner: str = "alfa") -> Ku
             443,
             [Address("127.0.0.1", 8443), Address("127.0.0.2", 8443)],
         ),
+        (
+            [service(), on_nodes(node_1="1.1.1.1", gone="1.1.1.2"), SIMULATED],
+            443,
+            [Address("1.1.1.2", 8443)],
+        ),
         ([service(), piece("127.0.0.3")], 443, [Address("127.0.0.3", 9443)]),
         ([service(), piece("127.0.0.3", ready=None)], 443, [Address("127.0.0.3", 9443)]),
         (
@@ -108,6 +133,11 @@ def test_a_port_of_a_service_has_addresses(
         ([service(), endpoints("1.1.1.1", name="other")], 443, "no endpoints available"),
         ([service(), piece("1.1.1.1", ready=False)], 443, "no endpoints available"),
         ([service(), piece("1.1.1.1", owner="beta")], 443, "no endpoints available"),
+        (
+            [service(), on_nodes(node_1="1.1.1.1"), SIMULATED],
+            443,
+            'all endpoints of service "alfa" are on simulated nodes: nothing listens there',
+        ),
         ([service(), endpoints("1.1.1.1")], 9999, 'no service port 9999 found for service "alfa"'),
     ],
 )
