@@ -328,9 +328,11 @@ def delete(store: Store, request: ApiRequest, cacher: Cacher | None = None) -> R
     obj, gone = delete_object(
         store, info.resource, info.key, options, dry=dry, cached=cached, asks=asks
     )
+    warnings = client_warnings.of_deletion(info.resource, options)
     if gone and info.resource.name not in RETURN_DELETED:
-        return json_response(status.deletion_status(info.resource, obj.name, obj.uid))
-    return object_response(request, obj)
+        deleted = status.deletion_status(info.resource, obj.name, obj.uid)
+        return json_response(deleted, warnings=warnings)
+    return object_response(request, obj, warnings=warnings)
 
 
 def delete_object(
@@ -368,4 +370,5 @@ def delete_collection(store: Store, cacher: Cacher, request: ApiRequest) -> Resp
             delete_object(store, resource, entry.key, options, dry=dry, asks=asks)
         except errors.NotFound:
             continue
-    return lists.items_response(request, entries, {})
+    warnings = client_warnings.of_deletion(resource, options)
+    return lists.items_response(request, entries, {}, warnings)

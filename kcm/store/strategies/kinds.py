@@ -1,8 +1,8 @@
 """The strategies of the kinds that have rules of their own.
 
 A new strategy needs a class here, or in a module beside this one, and a line in `_STRATEGIES`.
-Source: pkg/registry/core/{pod,namespace,persistentvolumeclaim,resourcequota,limitrange,
-serviceaccount}/strategy.go,
+Source: pkg/registry/core/{pod,namespace,persistentvolumeclaim,replicationcontroller,resourcequota,
+limitrange,serviceaccount}/strategy.go,
 pkg/registry/apps/{replicaset,deployment,daemonset}/strategy.go,
 pkg/registry/batch/job/strategy.go,
 pkg/registry/autoscaling/horizontalpodautoscaler/strategy.go and
@@ -30,6 +30,7 @@ from kcm.api.core_v1 import (
     Pod,
     PodCondition,
     PodStatus,
+    ReplicationController,
     ServiceAccount,
 )
 from kcm.api.core_v1.persistent_volumes import PersistentVolumeStatus
@@ -112,6 +113,12 @@ class PodStrategy(Strategy[Pod]):
         if grace is None:
             return 30
         return 1 if grace < 0 else grace
+
+
+class ReplicationControllerStrategy(Strategy[ReplicationController]):
+    """A deletion without a propagation policy orphans the pods, as in v1 upstream."""
+
+    orphans_by_default = True
 
 
 class KeepStatus(Strategy[Node]):
@@ -321,6 +328,7 @@ _STRATEGIES: dict[str, Strategy[Any]] = {
     "namespaces": NamespaceStrategy(),
     "nodes": KeepStatus(),
     "limitranges": LimitRangeStrategy(),
+    "replicationcontrollers": ReplicationControllerStrategy(),
     "services": ServiceStrategy(),
     "serviceaccounts": ServiceAccountStrategy(),
     "endpointslices.discovery.k8s.io": EndpointSliceStrategy(),

@@ -281,6 +281,24 @@ def test_delete_options_come_in_the_body_too(api: Live) -> None:
         assert api.request("DELETE", f"{SETS}/v-options", bad).status_code == 400
 
 
+def test_who_deletes_jobs_is_told_that_their_pods_stay(api: Live) -> None:
+    jobs = "/apis/batch/v1/namespaces/default/jobs"
+    container = {"name": "main", "image": "none"}
+    template = {"spec": {"containers": [container], "restartPolicy": "Never"}}
+    for name in ("v-told", "v-decided", "v-many"):
+        metadata = {"name": name, "labels": {"v-job": name}}
+        api.create(jobs, {"metadata": metadata, "spec": {"template": template}})
+    told = api.client.delete(f"{jobs}/v-told")
+    decided = api.client.delete(f"{jobs}/v-decided", params={"propagationPolicy": "Background"})
+    many = api.client.delete(jobs, params={"labelSelector": "v-job=v-many"})
+    for answer in (told, many):
+        assert answer.headers["warning"].startswith(
+            '299 - "child pods are preserved by default when jobs are deleted; '
+        )
+    assert "warning" not in decided.headers
+    assert told.json()["metadata"]["finalizers"] == ["orphan"]
+
+
 def test_an_eviction_deletes(api: Live) -> None:
     api.create(PODS, pod("v-evict"))
     eviction = {"apiVersion": "policy/v1", "kind": "Eviction", "metadata": {"name": "v-evict"}}

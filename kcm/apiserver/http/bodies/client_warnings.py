@@ -1,25 +1,41 @@
-"""Warnings about the objects that clients write, and pruning of custom objects."""
+"""Warnings about the objects that clients write and delete, and pruning of custom objects."""
 
 from __future__ import annotations
 
 from kcm.api.apiextensions_v1 import CustomResourceDefinition
+from kcm.api.batch_v1 import Job
 from kcm.api.custom.kinds import CustomObject
 from kcm.api.custom.structural_schema import parse
+from kcm.api.scheme import Resource
 from kcm.apiextensions import pruning
 from kcm.apiextensions.cel import rules
 from kcm.apiextensions.schemas import structural
 from kcm.apimachinery.base import drop_unknown
 from kcm.apimachinery.meta_v1 import KubeObject
+from kcm.store.options import DeleteOptions
 
 NO_PROTOBUF = (
     "the body of the request was in an unknown format - accepted media types include: "
     "application/json, application/yaml, application/apply-patch+yaml"
+)
+PODS_ARE_PRESERVED = (
+    "child pods are preserved by default when jobs are deleted; set propagationPolicy=Background "
+    "to remove them or set propagationPolicy=Orphan to suppress this warning"
 )
 
 
 def of(obj: KubeObject) -> list[str]:
     """Returns warnings about an object, which its sender gets."""
     return _of_definition(obj) if isinstance(obj, CustomResourceDefinition) else []
+
+
+def of_deletion(resource: Resource, options: DeleteOptions) -> list[str]:
+    """Returns what is said to a client that deletes Jobs and does not decide about their pods.
+
+    Source: pkg/registry/batch/job/storage/storage.go, Kubernetes 1.36.
+    """
+    undecided = resource.name == Job.resource.name and options.propagation_policy is None
+    return [PODS_ARE_PRESERVED] if undecided else []
 
 
 def _of_definition(definition: CustomResourceDefinition) -> list[str]:

@@ -278,11 +278,12 @@ def test_a_job_with_a_selector_of_its_users_keeps_it() -> None:
         ("jobs.batch", None, ("update", ["orphan"])),
         ("jobs.batch", "Background", ("delete", None)),
         ("jobs.batch", "Foreground", ("update", ["foregroundDeletion"])),
+        ("replicationcontrollers", None, ("update", ["orphan"])),
         ("cronjobs.batch", None, ("delete", None)),
         ("replicasets.apps", None, ("delete", None)),
     ],
 )
-def test_who_deletes_a_job_and_says_nothing_of_its_pods_keeps_them(
+def test_jobs_and_replication_controllers_leave_their_pods_unless_told_otherwise(
     kind: str, asked: Any, expected: tuple[str, Any]
 ) -> None:
     options = DeleteOptions(propagation_policy=asked)
