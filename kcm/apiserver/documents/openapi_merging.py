@@ -177,7 +177,9 @@ def _operation(operation: Json, shared: Json) -> dict[str, Any]:
     converted = {name: value for name, value in operation.items() if name not in left_out}
     parameters = _structs(operation.get("parameters"), shared)
     body = next((one for one in parameters if one.get("in") == "body"), None)
-    converted["parameters"] = [_parameter(one) for one in parameters if one.get("in") != "body"]
+    others = [_parameter(one) for one in parameters if one.get("in") != "body"]
+    if others:
+        converted["parameters"] = others
     if body is not None:
         inputs = _texts(operation.get("consumes"))
         converted["requestBody"] = {"content": _content(body.get("schema"), inputs)}

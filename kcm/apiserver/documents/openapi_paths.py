@@ -205,8 +205,10 @@ class _Operations:
             "tags": [tag(group, version)],
             "x-kubernetes-action": verb.action,
             "x-kubernetes-group-version-kind": gvk(resource),
-            "parameters": write_parameters(verb.parameters, self._dialect),
         }
+        # An empty list does not survive clients that read documents and write them again.
+        if verb.parameters:
+            operation["parameters"] = write_parameters(verb.parameters, self._dialect)
         self._add_body(operation, takes)
         self._add_responses(operation, verb, returns)
         return operation
@@ -219,7 +221,7 @@ class _Operations:
         required = takes != DELETE_OPTIONS
         if self._dialect.body_parameter:
             body = {"name": "body", "in": "body", "required": required, "schema": schema}
-            operation["parameters"].append(body)
+            operation["parameters"] = [*operation.get("parameters", ()), body]
             operation["consumes"] = list(media)
         else:
             content = {name: {"schema": schema} for name in media}
