@@ -13,6 +13,7 @@ from kcm.apiserver.auth.attributes import ANYBODY
 from kcm.apiserver.auth.authorizer import Authorizer
 from kcm.apiserver.cache.cacher import Cacher
 from kcm.apiserver.http.responses import Response
+from kcm.http.health_metrics import HealthMetrics
 from kcm.store import Store
 
 PATHS = ("healthz", "livez", "readyz")
@@ -60,11 +61,17 @@ def health_checks(
 
 
 def respond(
-    name: str, which: Mapping[str, Check], check_name: str, verbose: bool, excluded: Sequence[str]
+    name: str,
+    which: Mapping[str, Check],
+    check_name: str,
+    metrics: HealthMetrics,
+    *,
+    verbose: bool,
+    excluded: Sequence[str],
 ) -> Response:
     """Returns the page of a path, or of one of its checks if `check_name` is set.
 
-    `which` are the checks of the path `name`.
+    `which` are the checks of the path `name`. As upstream, `metrics` count those of whole pages.
     """
     if check_name:
         if check_name not in which:
@@ -72,6 +79,7 @@ def respond(
         fault = which[check_name]()
         return _text("ok") if fault is None else _text(f"internal server error: {fault}\n", 500)
     faults = {check: run() for check, run in which.items() if check not in excluded}
+    metrics.count(name, faults)
     failed = any(fault is not None for fault in faults.values())
     if not failed and not verbose:
         return _text("ok")

@@ -24,6 +24,7 @@ from kcm.apiserver.objects.metrics_apis import MetricsApis
 from kcm.apiserver.request import Request
 from kcm.helpers.serviceaccount import discovery as issuer_discovery
 from kcm.helpers.serviceaccount.discovery import CONFIGURATION_PATH, JWKS_PATH
+from kcm.http import health_metrics
 from kcm.store import Store
 
 # --- ETags of documents: a client that has the present one gets 304 without the document.
@@ -56,7 +57,10 @@ def _hash(body: bytes) -> str:
 
 
 _DISCOVERY = (CONFIGURATION_PATH, JWKS_PATH)
-_PAGES = ("/api", "/apis", "/api/v1", "/version", "/openapi/v2", "/openapi/v3", "/metrics", "/")
+_PAGES = (
+    "/api", "/apis", "/api/v1", "/version", "/openapi/v2", "/openapi/v3", "/metrics",
+    health_metrics.PATH, "/",
+)  # fmt: skip
 
 
 def is_page(path: str) -> bool:
@@ -97,6 +101,7 @@ class Pages:
         self._etags = ETags()
         self._discovery, self._openapi = Discovery(store.scheme), OpenApi(store.scheme)
         self.shutting_down = threading.Event()
+        self._health_metrics = health_metrics.HealthMetrics()
         self._checks = health.health_checks(store, cacher, authorizer, self.shutting_down)
 
     def page(self, request: Request) -> Response:
@@ -114,9 +119,19 @@ class Pages:
             case [name, *check] if name in health.PATHS:
                 excluded = [v for k, v in request.pairs if k == "exclude"]
                 verbose = "verbose" in request.query
-                return health.respond(name, self._checks[name], "/".join(check), verbose, excluded)
+                return health.respond(
+                    name,
+                    self._checks[name],
+                    "/".join(check),
+                    self._health_metrics,
+                    verbose=verbose,
+                    excluded=excluded,
+                )
             case ["metrics"]:
                 return self._metrics.page(accept)
+            case ["metrics", "slis"]:
+                body, content_type = self._health_metrics.encode(accept)
+                return Response(body, content_type=content_type)
             case [".well-known", "openid-configuration"] | ["openid", "v1", "jwks"]:
                 return self._issuer_document(parts[0])
         response = self._describe_api(parts, accept, request.header(b"host"))

@@ -20,6 +20,8 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, PlainTextResponse, Response
 from starlette.routing import Route
 
+from kcm.http import health_metrics
+from kcm.http.health_metrics import HealthMetrics
 from kcm.manager.access import PageAccess
 from kcm.manager.debug import DebugPages
 
@@ -43,11 +45,13 @@ class ManagerPages:
 
 def build_app(pages: ManagerPages, access: PageAccess) -> PageAccess:
     """Returns an app that serves the pages to those whom `access` lets pass."""
+    slis = HealthMetrics()
     routes = [
-        *_health_routes("healthz", pages.live),
-        *_health_routes("livez", pages.live),
-        *_health_routes("readyz", pages.ready, pages.notes),
+        *_health_routes("healthz", pages.live, slis),
+        *_health_routes("livez", pages.live, slis),
+        *_health_routes("readyz", pages.ready, slis, pages.notes),
         Route("/metrics", _metrics(pages.registry)),
+        Route(health_metrics.PATH, _slis(slis)),
         Route("/configz", _json(pages.config)),
         Route("/debug/controllers", _json(pages.debug.controllers)),
         Route("/debug/controllers/{name}", _controller(pages.debug)),
@@ -58,11 +62,15 @@ def build_app(pages: ManagerPages, access: PageAccess) -> PageAccess:
 
 
 def _health_routes(
-    name: str, checks: Mapping[str, Check], notes: Callable[[], Iterable[str]] = lambda: ()
+    name: str,
+    checks: Mapping[str, Check],
+    slis: HealthMetrics,
+    notes: Callable[[], Iterable[str]] = lambda: (),
 ) -> list[Route]:
     def everything(request: Request) -> Response:
         excluded = set(request.query_params.getlist("exclude"))
         faults = {check: run() for check, run in checks.items() if check not in excluded}
+        slis.count(name, faults)
         unknown = excluded - checks.keys()
         told = [*notes()] if "verbose" in request.query_params else None
         return _report(name, faults, excluded, unknown, told)
@@ -107,6 +115,14 @@ def _metrics(registry: CollectorRegistry) -> Callable[[Request], Response]:
     def page(request: Request) -> Response:
         encode, content_type = choose_encoder(request.headers.get("accept", ""))
         return Response(encode(registry), headers={"content-type": content_type})
+
+    return page
+
+
+def _slis(metrics: HealthMetrics) -> Callable[[Request], Response]:
+    def page(request: Request) -> Response:
+        body, content_type = metrics.encode(request.headers.get("accept", ""))
+        return Response(body, headers={"content-type": content_type})
 
     return page
 

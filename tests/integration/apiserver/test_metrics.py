@@ -28,6 +28,15 @@ def test_requests_are_counted_under_upstreams_names(api: Live) -> None:
     assert 'apiserver_current_inflight_requests{request_kind="readOnly"} 1.0' in output
 
 
+def test_health_checks_are_counted_on_a_page_of_their_own(api: Live) -> None:
+    assert api.client.get("/readyz").status_code == 200
+    api.client.get("/livez/ping")  # one check alone is not counted
+    counted = api.client.get("/metrics/slis").text
+    assert 'kubernetes_healthcheck{name="redis",type="readyz"} 1.0' in counted
+    assert 'kubernetes_healthchecks_total{name="redis",status="success",type="readyz"}' in counted
+    assert 'type="livez"' not in counted
+
+
 def test_open_watches_are_counted(api: Live) -> None:
     with api.client.stream("GET", PODS, params={"watch": "1"}):
         running = (

@@ -33,6 +33,11 @@ def test_a_manager_becomes_ready_and_shows_itself(begin: Begin, io: RedisIO) -> 
     excluded = manager.get("/readyz?verbose&exclude=store&exclude=nope").text
     assert "[+]store excluded: ok" in excluded
     assert "cannot be excluded: no matches for nope" in excluded
+    counted = manager.get("/metrics/slis").text
+    assert 'kubernetes_healthcheck{name="store",type="readyz"} 1.0' in counted
+    assert (
+        'kubernetes_healthchecks_total{name="threads",status="success",type="healthz"}' in counted
+    )
     assert manager.get("/healthz/nope").status_code == 404
     assert manager.get("/nope").status_code == 404
     assert manager.get("/configz", host="evil.example").status_code == 403

@@ -1,0 +1,43 @@
+"""The results of health checks as metrics, which upstream's components serve at /metrics/slis.
+
+Source: staging/src/k8s.io/component-base/metrics/prometheus/slis, Kubernetes 1.36.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from prometheus_client import CollectorRegistry, Counter, Gauge
+from prometheus_client.exposition import choose_encoder
+
+PATH = "/metrics/slis"
+
+
+class HealthMetrics:
+    """Counts the results of checks. Threads may share it."""
+
+    def __init__(self) -> None:
+        self._registry = CollectorRegistry()
+        self._last = Gauge(
+            "kubernetes_healthcheck",
+            "This metric records the result of a single healthcheck.",
+            ("name", "type"),
+            registry=self._registry,
+        )
+        self._results = Counter(
+            "kubernetes_healthchecks",
+            "This metric records the results of all healthcheck.",
+            ("name", "type", "status"),
+            registry=self._registry,
+        )
+
+    def count(self, page: str, faults: Mapping[str, str | None]) -> None:
+        """Counts the checks that a page, such as `livez`, has run: what is wrong by their names."""
+        for name, fault in faults.items():
+            self._last.labels(name, page).set(fault is None)
+            self._results.labels(name, page, "success" if fault is None else "error").inc()
+
+    def encode(self, accept: str) -> tuple[bytes, str]:
+        """Returns the metrics in a form that the header Accept allows, and its content type."""
+        encode, content_type = choose_encoder(accept)
+        return encode(self._registry), content_type
