@@ -38,19 +38,12 @@ def list_unknown_fields(obj: CustomObject) -> list[str]:
 def validate(obj: CustomObject, old: CustomObject | None = None) -> Faults:
     """Returns the faults of a custom object, or of the change from `old` to it.
 
-    The object has been pruned and has its defaults. Faults against the schema that `old` has as
-    well are left out.
+    The object has been pruned and has its defaults. Values that the change leaves as they were may
+    have faults.
     """
-    schema = obj.custom.schema
-    if old is not None and old.content == obj.content:
-        return []  # Objects that were stored under an earlier schema may stay as they are.
-    body = _to_json(obj)
-    faults = validating.validate(body, schema.raw)
-    before = _to_json(old) if old is not None else None
-    if before is not None and faults:
-        # A fault that was there before the change does not forbid the change.
-        old_faults = validating.validate(before, schema.raw)
-        faults = [fault for fault in faults if fault not in old_faults]
+    schema, body = obj.custom.schema, _to_json(obj)
+    before = None if old is None else _to_json(old)
+    faults = validating.validate(body, schema.raw, old=before)
     faults += embedded.check(body, schema)
     if before is None or not any(validating.lists(before, schema)):
         faults += validating.lists(body, schema)

@@ -12,8 +12,8 @@ import math
 from collections.abc import Iterator
 from typing import Any
 
-from kcm.api.custom.structural_schema import Json, StructuralSchema
-from kcm.apiextensions import field_paths, patterns
+from kcm.api.custom.structural_schema import MISSING, Json, StructuralSchema
+from kcm.apiextensions import field_paths, patterns, ratcheting
 from kcm.apimachinery.field_errors import (
     Faults,
     collect_tentative,
@@ -25,15 +25,19 @@ from kcm.apimachinery.field_errors import (
 from kcm.errors import FieldError, Verbatim
 
 
-def validate(value: Any, schema: Json, path: str = "") -> Faults:
+def validate(value: Any, schema: Json, path: str = "", old: Any = MISSING) -> Faults:
     """Returns the faults of a value by a schema in JSON form, at most `field_errors.MOST` of them.
 
-    `path` is the path of the value in its object.
+    `path` is the path of the value in its object. `old` is the value before an update: what is
+    unchanged below it has no faults.
     """
-    return collect_tentative(lambda: _value(value, schema, path))
+    return collect_tentative(lambda: _value(value, schema, path, old))
 
 
-def _value(value: Any, schema: Json, path: str) -> Iterator[FieldError]:
+def _value(value: Any, schema: Json, path: str, old: Any = MISSING) -> Iterator[FieldError]:
+    # The root always counts as changed, since its metadata does.
+    if path and ratcheting.is_unchanged(value, old):
+        return
     is_allowed_null = value is None and schema.get("nullable")
     if not is_allowed_null and (mistyped := _type(value, schema, path)):
         yield mistyped
@@ -45,9 +49,9 @@ def _value(value: Any, schema: Json, path: str) -> Iterator[FieldError]:
     elif isinstance(value, int | float) and not isinstance(value, bool):
         yield from _number(value, schema, path)
     elif isinstance(value, list):
-        yield from _list(value, schema, path)
+        yield from _list(value, schema, path, old)
     elif isinstance(value, dict):
-        yield from _map(value, schema, path)
+        yield from _map(value, schema, path, old)
     yield from _check_combinations(value, schema, path)
 
 
@@ -145,25 +149,29 @@ def _number(value: float, schema: Json, path: str) -> Iterator[FieldError]:
 # --- lists and maps
 
 
-def _list(value: list[Any], schema: Json, path: str) -> Iterator[FieldError]:
+def _list(value: list[Any], schema: Json, path: str, old: Any) -> Iterator[FieldError]:
     yield from _size(len(value), schema, path, "Items")
     inner = schema.get("items")
     if isinstance(inner, dict):
+        is_map = schema.get("x-kubernetes-list-type") == "map"
+        keys = schema.get("x-kubernetes-list-map-keys") or () if is_map else ()
+        before = ratcheting.index_items(old, keys)
         for index, item in enumerate(value):
-            yield from _value(item, inner, f"{path}[{index}]")
+            old_item = before.get(ratcheting.key_of(item, keys), MISSING)
+            yield from _value(item, inner, f"{path}[{index}]", old_item)
 
 
-def _map(value: dict[str, Any], schema: Json, path: str) -> Iterator[FieldError]:
+def _map(value: dict[str, Any], schema: Json, path: str, old: Any) -> Iterator[FieldError]:
     yield from _size(len(value), schema, path, "Properties")
     for name in schema.get("required") or ():
         if name not in value:
             yield required(field_paths.join(path, name))
     properties, extra = schema.get("properties") or {}, schema.get("additionalProperties")
     for name, inner in value.items():
-        if name in properties:
-            yield from _value(inner, properties[name], field_paths.join(path, name))
-        elif isinstance(extra, dict):
-            yield from _value(inner, extra, field_paths.join(path, name))
+        described = properties.get(name, extra)
+        if isinstance(described, dict):
+            before = ratcheting.find_field(old, name)
+            yield from _value(inner, described, field_paths.join(path, name), before)
 
 
 def _size(count: int, schema: Json, path: str, what: str) -> Iterator[FieldError]:

@@ -7,19 +7,22 @@ killed.
 Departure: all rules are accepted and not checked if the library cannot be loaded, which
 `find_unchecked` reports.
 
-Source: staging/src/k8s.io/apiextensions-apiserver/pkg/apiserver/schema/cel, Kubernetes 1.33.
+Source: staging/src/k8s.io/apiextensions-apiserver/pkg/apiserver/schema/cel, Kubernetes 1.36.
 """
 
 from __future__ import annotations
 
 import time
 from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import Any
 
 from kcm.api.custom.structural_schema import MISSING, Json, StructuralSchema
+from kcm.apiextensions import ratcheting
 from kcm.apiextensions.cel import budget, expressions
 from kcm.apiextensions.cel.lanes import Lanes
 from kcm.apiextensions.cel.values import in_order_of, to_cel
+from kcm.apiextensions.ratcheting import is_unchanged
 from kcm.apimachinery.field_errors import Faults, duplicate, invalid, invalid_without_value
 from kcm.errors import FieldError
 
@@ -52,77 +55,102 @@ def check(schema: StructuralSchema, new: Any, old: Any, faults: Faults) -> Fault
     if any(f.type in _BLOCKING or "must be of type" in f.detail for f in faults):
         return [invalid("<nil>", None, _NOT_CHECKED)]
     before = MISSING if old is None else old
-    return list(_Checker().walk(schema, new, before, "", root=True))
+    return list(_Checker(is_ratcheting=True).walk(_Node(schema, new, before, "", is_root=True)))
 
 
 def check_default(schema: StructuralSchema, value: Any, path: str) -> Faults:
     """Returns a fault for each rule that the default of a node of a schema breaks."""
     if not schema.has_rules or not expressions.available():
         return []
-    return list(_Checker().walk(schema, value, value, path))
+    return list(_Checker(is_ratcheting=False).walk(_Node(schema, value, value, path)))
+
+
+@dataclass(frozen=True)
+class _Node:
+    """A value, and its schema. `old` is the value before the change, MISSING if there is none that
+    it can be compared with. `nearest` is the innermost value around it that has an old one.
+    """
+
+    schema: StructuralSchema
+    new: Any
+    old: Any
+    path: str
+    is_root: bool = False
+    nearest: _Node | None = None
+
+    def below(self, schema: StructuralSchema, new: Any, old: Any, path: str) -> _Node:
+        """Returns a value in this one."""
+        nearest = self.nearest if self.old is MISSING else self
+        return _Node(schema, new, MISSING if old is None else old, path, nearest=nearest)
+
+    def is_unchanged(self) -> bool:
+        """Reports whether this value, or one around it, is as it was. The root never is, since its
+        metadata is not.
+        """
+        node = self.nearest if self.old is MISSING else self
+        if node is None or node.is_root:
+            return False
+        return is_unchanged(node.new, in_order_of(node.old, node.new, node.schema))
 
 
 class _Checker:
-    """Checks the rules of one object until the budget of CPU time is used up."""
+    """Checks the rules of one object until the budget of CPU time is used up.
 
-    def __init__(self) -> None:
+    When it is ratcheting, values that have not changed may break rules that do not ask for the
+    change itself.
+    """
+
+    def __init__(self, *, is_ratcheting: bool) -> None:
+        self._is_ratcheting = is_ratcheting
         self._left = BUDGET
         self._ended = False
 
-    def walk(
-        self, schema: StructuralSchema, new: Any, old: Any, path: str, *, root: bool = False
-    ) -> Iterator[FieldError]:
+    def walk(self, node: _Node) -> Iterator[FieldError]:
         """Yields the faults of a value and of all values below it."""
+        schema, new, path = node.schema, node.new, node.path
         if new is None or self._ended:
             return
         if schema.rules:
-            yield from self._rules(schema, (new, old), path, root)
+            yield from self._rules(node)
         if isinstance(new, dict):
-            before = old if isinstance(old, dict) else {}
             for name, value in new.items():
-                if (inner := schema.field(name)) is not None:
-                    where = f"{path}.{name}" if path else name
-                    yield from self.walk(inner, value, before.get(name, MISSING), where)
+                if (inner := schema.field(name)) is None:
+                    continue
+                before = ratcheting.find_field(node.old, name)
+                where = f"{path}.{name}" if path else name
+                if name not in schema.properties:
+                    where = f"{path}[{name}]"
+                yield from self.walk(node.below(inner, value, before, where))
         elif isinstance(new, list) and schema.items is not None:
-            old_by_key = _by_key(old, schema)
+            keys = schema.list_keys if schema.list_type == "map" else ()
+            old_by_key = ratcheting.index_items(node.old, keys)
             for index, value in enumerate(new):
-                before_item = old_by_key.get(_key(value, schema), MISSING)
-                yield from self.walk(schema.items, value, before_item, f"{path}[{index}]")
+                before = old_by_key.get(ratcheting.key_of(value, keys), MISSING)
+                yield from self.walk(node.below(schema.items, value, before, f"{path}[{index}]"))
 
-    def _rules(
-        self,
-        schema: StructuralSchema,
-        values: tuple[Any, Any],
-        path: str,
-        root: bool,
-    ) -> Iterator[FieldError]:
+    def _rules(self, node: _Node) -> Iterator[FieldError]:
         began = time.thread_time()
-        new, old = values
+        schema, new, root = node.schema, node.new, node.is_root
         variables = {"self": to_cel(new, schema, root=root)}
-        if old is not MISSING:
-            variables["oldSelf"] = to_cel(in_order_of(old, new, schema), schema, root=root)
+        if node.old is not MISSING:
+            variables["oldSelf"] = to_cel(in_order_of(node.old, new, schema), schema, root=root)
         size = budget.size(variables)
         self._left -= time.thread_time() - began
         for rule in schema.rules:
             if not self._ended:
-                yield from self._rule(rule, schema, variables, size, path, new=new)
+                yield from self._rule(rule, node, variables, size)
 
     def _rule(
-        self,
-        rule: Json,
-        schema: StructuralSchema,
-        variables: dict[str, Any],
-        size: tuple[int, int],
-        path: str,
-        *,
-        new: Any,
+        self, rule: Json, node: _Node, variables: dict[str, Any], size: tuple[int, int]
     ) -> Iterator[FieldError]:
+        schema, path = node.schema, node.path
         text = str(rule.get("rule") or "")
         optional = bool(rule.get("optionalOldSelf"))
         given = dict(variables)
+        is_transition = "oldSelf" in text
         if optional:
             given["oldSelfs"] = [given.pop("oldSelf")] if "oldSelf" in given else []
-        elif "oldSelf" in text and "oldSelf" not in given:
+        elif is_transition and "oldSelf" not in given:
             return  # a new value has no old state to compare with
         outcome = self._evaluate(text, given, size, optional)
         if outcome.unchecked or outcome.value is True:
@@ -130,13 +158,15 @@ class _Checker:
         if outcome.exhausted or outcome.error:
             yield invalid(path or "<nil>", schema.type, outcome.error or _EXHAUSTED)
             return
+        if self._is_ratcheting and not is_transition and node.is_unchanged():
+            return
         detail = self._message(rule, text, given, size, optional)
         if self._ended:
             yield invalid(path or "<nil>", schema.type, detail)
             return
         where = path + str(rule.get("fieldPath") or "")
         where = (where if path else where.removeprefix(".")) or "<nil>"
-        yield _broken(str(rule.get("reason") or ""), where, new, detail)
+        yield _broken(str(rule.get("reason") or ""), where, node.new, detail)
 
     def _message(
         self,
@@ -183,21 +213,6 @@ def _broken(reason: str, path: str, value: Any, detail: str) -> FieldError:
     if kind == "Invalid value" and isinstance(value, dict | list):
         return invalid_without_value(path, detail)
     return FieldError(kind, path, value, detail)
-
-
-def _by_key(old: Any, schema: StructuralSchema) -> dict[Any, Any]:
-    """Returns the old items of a list by their keys, or {} for a list without keys.
-
-    Items of other lists cannot be matched with their old state.
-    """
-    if schema.list_type != "map" or not isinstance(old, list):
-        return {}
-    return {_key(item, schema): item for item in old}
-
-
-def _key(item: Any, schema: StructuralSchema) -> tuple[str, ...]:
-    fields = item if isinstance(item, dict) else {}
-    return tuple(repr(fields.get(name)) for name in schema.list_keys)
 
 
 def find_unchecked(schema: StructuralSchema) -> set[str]:
