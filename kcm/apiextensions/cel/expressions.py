@@ -28,6 +28,16 @@ class ExpressionResult:
 
 
 EXHAUSTED = ExpressionResult(exhausted=True)
+COMPILE_ERROR = "rule compile error: "
+NO_OVERLOAD = "no such overload"
+TOO_COSTLY = "operation cancelled: actual cost limit exceeded"
+_IN_GO = (  # errors of the library, and cel-go's
+    (r'^Key not found in map : "?(.*?)"?$', r"no such key: \1"),
+    (r"^Index error: index=(-?\d+) size=\d+$", r"index out of bounds: \1"),
+    (r"^divide by zero$", "division by zero"),
+    (r"^No matching overloads found : .*$", NO_OVERLOAD),
+    (r"^Iteration budget exceeded$", TOO_COSTLY),
+)
 
 
 @dataclass(frozen=True)
@@ -77,7 +87,7 @@ def evaluate(
     if compiled_text.program is None:
         if compiled_text.unsupported:
             return ExpressionResult(unchecked=True)
-        return ExpressionResult(error=f"rule compile error: {compiled_text.error}")
+        return ExpressionResult(error=f"{COMPILE_ERROR}{compiled_text.error}")
     return evaluate_program(compiled_text.program, data=dict(variables))
 
 
@@ -90,13 +100,19 @@ def evaluate_program(program: Any, **given: Any) -> ExpressionResult:
     except MemoryError:
         return EXHAUSTED
     except (RuntimeError, ValueError, TypeError) as error:
-        return ExpressionResult(
-            error=f"rule evaluation error: {_first(str(error))}", spent=time.thread_time() - before
-        )
+        return ExpressionResult(error=_tell(str(error)), spent=time.thread_time() - before)
     spent = time.thread_time() - before
     if value is not True and value is not False and result.type().name() == "ERROR":
-        return ExpressionResult(error=f"rule evaluation error: {_first(str(value))}", spent=spent)
+        return ExpressionResult(error=_tell(str(value)), spent=spent)
     return ExpressionResult(value, spent=spent)
+
+
+def _tell(text: str) -> str:
+    """Returns a runtime error of the library in the words of cel-go, where they are known."""
+    line = re.sub(r" \[[A-Z_]+\]$", "", _first(text))
+    for pattern, words in _IN_GO:
+        line = re.sub(pattern, words, line)
+    return line
 
 
 def _first(text: str) -> str:

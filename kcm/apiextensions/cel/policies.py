@@ -245,6 +245,6 @@ class PolicyEvaluation:
     def _explain(self, compiled: CompiledPolicyExpression, error: str) -> str:
         """Returns the error of a variable if the expression has failed for want of it."""
         for name in compiled.uses:
-            if name in self._faults and f'"{name}"' in error:
+            if name in self._faults and error == f"no such key: {name}":
                 return f'composited variable "{name}" fails to evaluate: {self._faults[name]}'
-        return error.removeprefix("rule evaluation error: ")
+        return error

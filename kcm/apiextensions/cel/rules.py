@@ -156,7 +156,9 @@ class _Checker:
         if outcome.unchecked or outcome.value is True:
             return
         if outcome.exhausted or outcome.error:
-            yield invalid(path or "<nil>", schema.type, outcome.error or _EXHAUSTED)
+            detail = _explain(outcome.error, rule) if outcome.error else _EXHAUSTED
+            self._ended = self._ended or outcome.error == expressions.TOO_COSTLY
+            yield invalid(path or "<nil>", schema.type, detail)
             return
         if self._is_ratcheting and not is_transition and node.is_unchanged():
             return
@@ -203,6 +205,24 @@ class _Checker:
             self._left -= outcome.spent
         self._ended = self._ended or outcome.exhausted
         return outcome
+
+
+def _explain(error: str, rule: Json) -> str:
+    """Returns why a rule could not be evaluated, in upstream's words."""
+    if error.startswith(expressions.COMPILE_ERROR):
+        return error
+    shown = str(rule.get("message") or rule.get("rule") or "").strip()
+    if error == expressions.TOO_COSTLY:
+        return (
+            f"'{error}': no further validation rules will be run due to call cost exceeds limit "
+            f"for rule: {shown}"
+        )
+    if error == expressions.NO_OVERLOAD:
+        return (
+            f"'{error}': call arguments did not match a supported operator, function or macro "
+            f"signature for rule: {shown}"
+        )
+    return f"{error} evaluating rule: {shown}"
 
 
 def _broken(reason: str, path: str, value: Any, detail: str) -> FieldError:

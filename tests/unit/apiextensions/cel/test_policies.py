@@ -53,9 +53,9 @@ def test_expressions_have_values(text: str, value: Any) -> None:
 @pytest.mark.parametrize(
     ("text", "why"),
     [
-        ("object.spec", "expression 'object.spec' resulted in error: Key not found in map"),
+        ("object.spec", "expression 'object.spec' resulted in error: no such key: spec"),
         ("nothing(", "compilation error: compilation failed: ERROR: <input>:1:9: Syntax error"),
-        ("variables.a == 1", 'composited variable "a" fails to evaluate: Key not found in map'),
+        ("variables.a == 1", 'composited variable "a" fails to evaluate: no such key: '),
         ("variables.c == 1", 'variable "c" fails to evaluate: composited variable "a" fails to'),
         ("variables.broken == 1", 'composited variable "broken" fails to evaluate: ERROR'),
         ("params.x == 1", "undeclared reference to 'params"),

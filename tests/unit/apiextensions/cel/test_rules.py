@@ -148,9 +148,31 @@ def test_without_the_library_rules_are_not_checked_but_told(
     expressions.compile_expression.cache_clear()
 
 
-def test_a_rule_that_cannot_be_evaluated_fails() -> None:
-    messages = list_broken_rules(build_schema({"rule": "self.a > 1"}, a=WHOLE), {})
-    assert "rule evaluation error: Key not found in map" in messages[0]
+@pytest.mark.parametrize(
+    ("rule", "told"),
+    [
+        ("self.a > 1", "no such key: a evaluating rule: self.a > 1"),
+        ("[1][5] == 1", "index out of bounds: 5 evaluating rule: [1][5] == 1"),
+        ("1 / int('0') == 1", "division by zero evaluating rule: 1 / int('0') == 1"),
+        (
+            "dyn([1]) + dyn('a') == 1",
+            "'no such overload': call arguments did not match a supported operator, function or "
+            "macro signature for rule: dyn([1]) + dyn('a') == 1",
+        ),
+    ],
+)
+def test_a_rule_that_cannot_be_evaluated_fails(rule: str, told: str) -> None:
+    [message] = list_broken_rules(build_schema({"rule": rule}, a=WHOLE), {})
+    assert message == f'spec: Invalid value: "object": {told}'
+
+
+def test_after_a_rule_with_too_many_steps_no_other_is_evaluated() -> None:
+    inner = "self.all(y, self.all(z, x == y))"
+    schema = {"type": "array", "items": WHOLE} | {
+        "x-kubernetes-validations": [{"rule": f"self.all(x, {inner})"}, {"rule": "false"}]
+    }
+    [message] = list_broken_rules(schema, [1] * 200)
+    assert "call cost exceeds limit for rule: self.all(x, " in message
 
 
 def test_a_bad_expression_in_a_rule_is_told() -> None:

@@ -134,4 +134,4 @@ def test_wrong_macros_do_not_compile(text: str) -> None:
 @pytest.mark.parametrize("text", ["[1, 1]", "[1, 1u]"])
 def test_no_key_is_inserted_twice(text: str) -> None:
     result = evaluate(f"dyn({text}).transformMapEntry(i, v, {{v: i}}) == {{}}", {})
-    assert result.error == "rule evaluation error: insert failed: key 1 already exists"
+    assert result.error == "insert failed: key 1 already exists"
