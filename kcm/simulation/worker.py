@@ -27,7 +27,7 @@ from kcm.simulation.runs import NOTHING, PodEvent, PodRun, spec_of
 from kcm.simulation.runtime import probes
 from kcm.simulation.runtime.containers import Attempt, moment
 from kcm.simulation.scripting import images
-from kcm.simulation.scripting.behaviour import Behaviour, Pace, behaviour_of
+from kcm.simulation.scripting.behaviour import Behaviour, Pace, behaviour_of, seconds_of_hook
 from kcm.simulation.scripting.scripts import ContainerScript, PodScript
 
 RELIST = 1.0  # seconds until a container's exit is noticed, as with PLEG
@@ -341,8 +341,9 @@ class _PodAdvance:
     def _stop(self, attempt: Attempt, grace: float, message: str) -> None:
         if not attempt.stopping:
             self._record(attempt.name, "Normal", "Killing", message)
-        does = self._behaviour(spec_of(self.pod, attempt.name), attempt.number)
-        attempt.stop(self.now, does, max(grace, MINIMUM_GRACE))
+        spec = spec_of(self.pod, attempt.name)
+        does = self._behaviour(spec, attempt.number)
+        attempt.stop(self.now, does, max(grace, MINIMUM_GRACE), seconds_of_hook(spec))
 
     def _deadline(self) -> float | None:
         end = active_deadline.deadline_of(self.pod, moment(self.run.seen))

@@ -15,6 +15,7 @@ from kcm.apimachinery.durations import FOREVER
 from kcm.kubelet.cri import RuntimeContainerState
 from kcm.kubelet.kuberuntime.labels import hash_of_image
 from kcm.kubelet.kuberuntime.view import ContainerView
+from kcm.kubelet.types import MINIMUM_GRACE
 from kcm.simulation.scripting.behaviour import Behaviour
 
 NAME = "simulated"  # the runtime's name, which precedes container ids
@@ -61,12 +62,16 @@ class Attempt:
             self.sick, ends = ends, FOREVER
         self.ends = ends
 
-    def stop(self, now: float, does: Behaviour, grace: float) -> None:
-        """Sends SIGTERM, and SIGKILL after `grace` seconds.
+    def stop(self, now: float, does: Behaviour, grace: float, hook: float = 0.0) -> None:
+        """Runs a hook of that many seconds, sends SIGTERM, and SIGKILL after `grace` seconds in
+        all.
 
-        A second call can make it exit earlier, but not later.
+        A hook that takes all of the time leaves MINIMUM_GRACE after SIGTERM. A second call can make
+        the container exit earlier, but not later.
         """
         self.stopping = True
+        if hook:
+            now, grace = now + min(hook, grace), max(grace - hook, MINIMUM_GRACE)
         ends = now + min(does.stop_after, grace)
         if ends >= self.ends:
             return

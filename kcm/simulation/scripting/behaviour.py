@@ -52,6 +52,12 @@ class Behaviour:
     message: str = ""
 
 
+def seconds_of_hook(spec: Container) -> float:
+    """Returns for how long a container's preStop hook sleeps. Other hooks do nothing here."""
+    hook = spec.lifecycle.pre_stop if spec.lifecycle else None
+    return float(hook.sleep.seconds) if hook and hook.sleep else 0.0
+
+
 def behaviour_of(
     pod: Pod, spec: Container, number: int, script: PodScript, pace: Pace
 ) -> Behaviour:

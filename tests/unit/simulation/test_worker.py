@@ -287,6 +287,32 @@ def test_a_container_that_ignores_term_is_killed_when_the_grace_period_ends() ->
     assert (ended.terminated.exit_code, life.pod.status.phase) == (137, "Failed")
 
 
+@pytest.mark.parametrize(
+    ("sleeps", "term_until", "ends", "code"),
+    [
+        (4, "1s", 15, 0),
+        (4, "never", 17, 137),  # SIGTERM after four of seven seconds
+        (60, "1s", 18, 0),  # the hook takes all seven, and two are left
+        (60, "never", 19, 137),
+    ],
+)
+def test_a_hook_that_sleeps_delays_term(sleeps: int, term_until: str, ends: int, code: int) -> None:
+    hook = {"preStop": {"sleep": {"seconds": sleeps}}}
+    container = {"name": "main", "image": "i:1", "lifecycle": hook}
+    life = Life(pod({"stop-after": term_until}, containers=[container]))
+    life.until(5)
+    life.delete(10, grace=7)
+    life.step(10)
+    life.step(ends - 0.1)
+    assert not life.is_over()
+    life.step(ends + 1)
+    assert life.is_over()
+    ended = (life.pod.status.container_statuses or [])[0].state
+    assert ended is not None
+    assert ended.terminated is not None
+    assert ended.terminated.exit_code == code
+
+
 def test_a_second_delete_shortens_the_wait() -> None:
     life = Life(pod({"stop-after": "never"}))
     life.until(5)
