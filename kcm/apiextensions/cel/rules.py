@@ -160,7 +160,7 @@ class _Checker:
             self._ended = self._ended or outcome.error == expressions.TOO_COSTLY
             yield invalid(path or "<nil>", schema.type, detail)
             return
-        if self._is_ratcheting and not is_transition and node.is_unchanged():
+        if not is_transition and self._is_kept(node):
             return
         detail = self._message(rule, text, given, size, optional)
         if self._ended:
@@ -169,6 +169,15 @@ class _Checker:
         where = path + str(rule.get("fieldPath") or "")
         where = (where if path else where.removeprefix(".")) or "<nil>"
         yield _broken(str(rule.get("reason") or ""), where, node.new, detail)
+
+    def _is_kept(self, node: _Node) -> bool:
+        """Reports whether a value may break a rule, since it has not changed. This takes from the
+        budget, too.
+        """
+        began = time.thread_time()
+        is_kept = self._is_ratcheting and node.is_unchanged()
+        self._left -= time.thread_time() - began
+        return is_kept
 
     def _message(
         self,
