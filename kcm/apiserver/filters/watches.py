@@ -9,12 +9,15 @@ import asyncio
 from contextlib import nullcontext
 
 from kcm import errors
+from kcm.api.custom.kinds import CustomResource
 from kcm.apiserver.cache.cacher import Cacher
 from kcm.apiserver.computed_kinds import is_computed
 from kcm.apiserver.exchange import Exchange, Handler
 from kcm.apiserver.filters.faults import FaultGate
+from kcm.apiserver.http.bodies import protobuf_watch
+from kcm.apiserver.http.bodies.protobuf_watch import ProtobufWatch
 from kcm.apiserver.http.limits import OpenWatches
-from kcm.apiserver.http.responses import Response, negotiate
+from kcm.apiserver.http.responses import Response, negotiate, prefers_protobuf
 from kcm.apiserver.http.threads import Threads
 from kcm.apiserver.http.websockets import WATCH_PROTOCOLS, find_channels
 from kcm.apiserver.metrics import ServerMetrics
@@ -64,7 +67,11 @@ class Watches:
         receive, send = find_channels(
             exchange.scope, exchange.receive, exchange.send, WATCH_PROTOCOLS
         )
-        form = negotiate(exchange.request.header(b"accept"), streams=True)
+        accept = exchange.request.header(b"accept")
+        # Sockets carry text, and custom objects have no protobuf form.
+        is_possible = send is exchange.send and not isinstance(info.resource, CustomResource)
+        form = negotiate(accept, streams=True, protobuf=is_possible)
+        is_protobuf = is_possible and prefers_protobuf(accept)
         options = WatchOptions.of(info, exchange.request.query, form)
         watch = HttpWatch(self._cacher, options, asyncio.get_running_loop())
         try:
@@ -72,10 +79,14 @@ class Watches:
                 self._gate.check_start(exchange)
             await self._threads.run(watch.subscribe, exchange.payer)
         except errors.Gone as error:  # reported in the stream, as upstream's watch cache does
-            return Response(watching.error_line(error))
+            line = watching.error_line(error)
+            if is_protobuf:
+                body = protobuf_watch.frame_lines([line])
+                return Response(body, content_type=protobuf_watch.CONTENT_TYPE)
+            return Response(line)
         self._open.add(watch)
         self._metrics.count(exchange, 200)
         with self._gate.follow(watch, exchange) if self._gate else nullcontext():
             answer = WatchResponse(watch, form, self._open.discard)
-            await answer(exchange.scope, receive, send)
+            await answer(exchange.scope, receive, ProtobufWatch(send) if is_protobuf else send)
         return None

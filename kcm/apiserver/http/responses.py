@@ -18,7 +18,7 @@ from kcm.apiserver.request_info import RequestInfo
 #
 # Responses are JSON: an object, a Table or metadata alone. A client that prefers protobuf gets JSON
 # if its Accept header lists JSON, too, since that costs the server nothing. One that prefers YAML
-# gets that, and one that takes nothing but protobuf gets that, except in watches.
+# gets that, and one that takes nothing but protobuf gets that.
 #
 # Source: staging/src/k8s.io/apiserver/pkg/endpoints/handlers/negotiation, Kubernetes 1.33.
 

@@ -10,6 +10,7 @@ import pytest
 from kcm.apimachinery.yaml_documents import load_yaml_documents
 from kcm.apiserver.http.bodies import protobuf
 from kcm.apiserver.http.bodies import protobuf_values as values
+from kcm.apiserver.http.bodies.protobuf_messages import table
 from kcm.testing.waiting import until
 from tests.integration.apiserver.manifests import pod, replica_set
 from tests.integration.apiserver.serving import Live
@@ -353,4 +354,30 @@ def test_protobuf_is_answered_to_who_takes_nothing_else(api: Live) -> None:
     assert api.client.get(f"{maps}/e-protobuf", headers=both).json() == stored
     as_table = {"accept": f"{protobuf.CONTENT_TYPE};as=Table;v=v1;g=meta.k8s.io"}
     assert api.client.get(maps, headers=as_table).status_code == 406
-    assert api.client.get(maps, params={"watch": "1"}, headers=only).status_code == 406
+
+
+def read_frames(body: bytes) -> list[tuple[str, dict[str, Any]]]:
+    """Returns the types and the objects of a watch's events in protobuf."""
+    events = []
+    while body:
+        end = 4 + int.from_bytes(body[:4], "big")
+        event: Any = table().classes["meta/v1.WatchEvent"].FromString(body[4:end])
+        events.append((event.f1, protobuf.decode(event.f2.f1)))
+        body = body[end:]
+    return events
+
+
+def test_a_watch_is_in_protobuf_for_who_takes_nothing_else(api: Live) -> None:
+    maps = "/api/v1/namespaces/default/configmaps"
+    only = {"accept": protobuf.CONTENT_TYPE}
+    version = api.get(maps)["metadata"]["resourceVersion"]
+    made = api.create(maps, {"metadata": {"name": "e-frames"}, "data": {"a": "b" * 100_000}})
+    api.patch(f"{maps}/e-frames", {"data": {"a": "c"}})
+    changed = api.get(f"{maps}/e-frames")
+    asked = {"watch": "1", "resourceVersion": version, "timeoutSeconds": "1"}
+    answer = api.client.get(maps, params=asked, headers=only)
+    assert answer.headers["content-type"] == f"{protobuf.CONTENT_TYPE};stream=watch"
+    assert read_frames(answer.content) == [("ADDED", made), ("MODIFIED", changed)]
+    expired = api.client.get(maps, params=asked | {"resourceVersion": "1"}, headers=only)
+    [(kind, told)] = read_frames(expired.content)
+    assert (kind, told["kind"], told["code"]) == ("ERROR", "Status", 410)

@@ -58,11 +58,11 @@ def respond(response: Response, request: Request) -> Response:
     if not is_asked or response.content_type != JSON:
         return response
     greenlets.raise_if_long(len(response.body), _SHORT)
-    body = _encode(from_json(response.body))
+    body = encode(from_json(response.body))
     return response if body is None else replace(response, body=body, content_type=CONTENT_TYPE)
 
 
-def _encode(body: Any) -> bytes | None:
+def encode(body: Any) -> bytes | None:
     """Returns a JSON value as protobuf, None if its kind has no protobuf form."""
     # As for the imports of `decode`.
     from kcm.apiserver.http.bodies import protobuf_encoding as encoding  # noqa: PLC0415
