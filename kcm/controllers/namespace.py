@@ -29,6 +29,7 @@ from kcm.sdk import (
     Outcome,
     Patch,
     Plan,
+    RequireDeleting,
     Step,
     UpdateStatus,
     View,
@@ -96,7 +97,7 @@ class NamespaceController(Controller):
                 plan_after=lambda _: done,
             )
 
-        return Plan(_collections([pods], key), plan_after=rest)
+        return Plan([RequireDeleting(namespace), *_collections([pods], key)], plan_after=rest)
 
 
 def terminating_namespace_of(change: Change, view: View) -> Iterable[str]:

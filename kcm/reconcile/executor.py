@@ -26,6 +26,7 @@ from kcm.reconcile.plan import (
     Failure,
     Outcome,
     Patch,
+    RequireDeleting,
     RewriteObjects,
     Step,
     Update,
@@ -137,6 +138,12 @@ class PlanExecutor:
         """Carries out a step, and reports whether the plan goes on."""
         store = self._store
         match step:
+            case RequireDeleting(old):
+                [present] = store.get_all([(old.resource, old.key)])
+                if present is None or present.uid != old.uid or not present.deleting:
+                    raise errors.CacheNotSynced(
+                        f"{old.resource.name} {old.key} is not the one that the cache has"
+                    )
             case DeleteCollection(resource, namespace):
                 deletion = store.delete_collection(resource, namespace, fence=fence)
                 progress.deletions.append(deletion)

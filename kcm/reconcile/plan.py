@@ -81,6 +81,17 @@ class Patch(Generic[Kind]):
 
 
 @dataclass(frozen=True)
+class RequireDeleting:
+    """Reads the cached object `old`, which is being deleted, from the store. If it is gone, or
+    another object has its name by now, the sync ends, and is repeated with newer caches.
+
+    It comes before steps that name a namespace only, so that they do not meet its successor.
+    """
+
+    old: KubeObject
+
+
+@dataclass(frozen=True)
 class DeleteCollection:
     """Deletes all objects of a kind in a namespace that the store has at that time.
 
@@ -217,7 +228,7 @@ def _no_counts(outcome: Outcome) -> Counts:
     return {}
 
 
-Step = Batch | DeleteCollection | RewriteObjects
+Step = Batch | RequireDeleting | DeleteCollection | RewriteObjects
 
 
 @dataclass

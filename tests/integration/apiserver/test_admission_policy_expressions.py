@@ -81,7 +81,7 @@ def test_failures_follow_the_failure_policy(place: Place) -> None:
     assert place.create("one").status_code == 201
     place.enforce("object.nothing == 1")
     assert (
-        "denied request: expression 'object.nothing == 1' resulted in error: Key not found"
+        "denied request: expression 'object.nothing == 1' resulted in error: no such key: nothing"
         in message_of(place.create("two"))
     )
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from kcm import errors
-from kcm.api.core_v1 import Namespace, NamespaceCondition
+from kcm.api.core_v1 import ConfigMap, Namespace, NamespaceCondition
 from kcm.api.scheme import BUILT_IN, Scheme
 from kcm.apimachinery.meta_v1 import KubeObject
 from kcm.controllers.namespace import (
@@ -145,11 +145,33 @@ def test_while_the_kinds_of_a_group_are_not_known_the_namespace_stays() -> None:
     )
 
 
+@pytest.mark.parametrize(
+    "present",
+    [
+        pytest.param(namespace("team", metadata={"uid": "another"}), id="a new one"),
+        pytest.param(
+            namespace("team", metadata={"uid": "another", "deletion_timestamp": NOW}),
+            id="a new one that goes, too",
+        ),
+        pytest.param(None, id="none"),
+    ],
+)
+def test_a_cache_that_is_behind_costs_the_next_namespace_of_the_name_nothing(
+    present: Namespace | None,
+) -> None:
+    behind = World(build_terminating_namespace()).view()
+    plan = NamespaceController().reconcile("team", behind)
+    world = World(*([present] if present else []), config_map("kept", namespace="team"))
+    with pytest.raises(errors.CacheNotSynced, match="namespaces team is not the one that"):
+        world.carry_out(plan)
+    assert world.of(ConfigMap)
+
+
 def test_events_go_last() -> None:
     plan = NamespaceController().reconcile("team", World(build_terminating_namespace()).view())
     assert plan.plan_after is not None
     rest = plan.plan_after(_outcome(CollectionDeletion(PODS, "team")))
-    first, last = plan.steps[0], rest.steps[-1]
+    first, last = plan.steps[1], rest.steps[-1]
     assert isinstance(first, DeleteCollection)
     assert isinstance(last, DeleteCollection)
     assert [step.resource.name for step in (first, last)] == [
