@@ -148,9 +148,9 @@ def resource_value(
 ) -> str:
     """Returns an amount of a resource in units of the divisor, rounded up.
 
-    A limit that is not set counts as the node's allocatable amount. `container` is the container
-    that has the reference; the reference may name another one. Raises ContainerConfigError for an
-    unknown container or an unsupported resource.
+    A limit that is not set counts as the pod's, and without one as the node's allocatable amount.
+    `container` is the container that has the reference; the reference may name another one. Raises
+    ContainerConfigError for an unknown container or an unsupported resource.
     """
     name = ref.container_name
     chosen = _container(pod, name) if name else container
@@ -160,15 +160,18 @@ def resource_value(
     is_supported = resource in _RESOURCES or resource.startswith(_HUGE)
     if kind not in ("limits", "requests") or not is_supported:
         raise ContainerConfigError(f"unsupported container resource : {ref.resource}")
-    amount = _amount(chosen, kind, resource, location)
+    amount = _amount(pod, chosen, kind, resource, location)
     return str(-(-amount.nanos // _unit(ref.divisor or Quantity(), resource)))
 
 
-def _amount(container: Container, kind: str, resource: str, location: PodLocation) -> Quantity:
+def _amount(
+    pod: Pod, container: Container, kind: str, resource: str, location: PodLocation
+) -> Quantity:
     amounts = getattr(container.resources, kind) or {}
     amount: Quantity = amounts.get(resource, Quantity())
     if kind == "limits" and not amount and resource in _RESOURCES:
-        return location.allocatable.get(resource, amount)
+        of_pod = (pod.spec.resources.limits if pod.spec.resources else None) or {}
+        return of_pod.get(resource) or location.allocatable.get(resource, amount)
     return amount
 
 

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from kcm.api.core_v1 import ConfigMap, Pod, Secret, Service
+from kcm.api.core_v1.containers import ResourceRequirements
 from kcm.api.core_v1.environment import ResourceFieldSelector
 from kcm.apimachinery.base import JsonObject
 from kcm.apimachinery.quantity import Quantity
@@ -223,6 +224,22 @@ def test_an_amount_is_counted_in_divisors_and_rounded_up(ref: JsonObject, value:
         )
         == value
     )
+
+
+@pytest.mark.parametrize(
+    ("ref", "value"),
+    [
+        ({"resource": "limits.cpu", "containerName": "bare"}, "2"),
+        ({"resource": "limits.cpu", "containerName": "first"}, "3"),
+        ({"resource": "limits.memory", "containerName": "bare", "divisor": "1Mi"}, "2048"),
+        ({"resource": "requests.cpu", "containerName": "bare"}, "0"),
+    ],
+)
+def test_a_limit_that_is_not_set_is_the_pods(ref: JsonObject, value: str) -> None:
+    limits = ResourceRequirements.model_validate({"limits": {"cpu": "1250m"}})
+    pod = POD.with_spec(POD.spec.replace(resources=limits))
+    chosen = ResourceFieldSelector.model_validate(ref)
+    assert resource_value(chosen, pod, None, PLACE) == value
 
 
 @pytest.mark.parametrize(
