@@ -15,6 +15,14 @@ from typing import Any
 VERSIONS = ("1.27", "1.33")  # oldest and newest that are tested
 
 
+def drop_complaints(stderr: str) -> str:
+    """Returns what a command wrote to stderr. kubectl 1.33 may complain of the first, empty
+    message, for which it has no stream yet.
+    """
+    lines = stderr.splitlines(keepends=True)
+    return "".join(line for line in lines if "discarding message" not in line)
+
+
 def find(version: str) -> str | None:
     """Returns the path of a kubectl of a version in VERSIONS, None if there is none.
 

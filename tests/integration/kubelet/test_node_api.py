@@ -19,7 +19,7 @@ from kcm.kubelet.options import KubeletOptions
 from kcm.kubelet.shutdown.grace_periods import ShutdownGracePeriod
 from kcm.redisio.embedded import EmbeddedServer
 from kcm.testing.waiting import until
-from tests.integration.apiserver.kubectl import VERSIONS, Kubectl, find
+from tests.integration.apiserver.kubectl import VERSIONS, Kubectl, drop_complaints, find
 from tests.integration.apiserver.serving import Live, live
 from tests.integration.kubelet.node import NO_EVICTIONS
 
@@ -144,9 +144,7 @@ def test_a_command_runs_beside_the_container(
     kubectl: Kubectl, command: str, code: int, stdout: str, stderr: str
 ) -> None:
     done = kubectl.run("exec", "web", "--", "sh", "-c", command)
-    # kubectl 1.33 may complain of the first, empty message, for which it has no stream yet.
-    lines = done.stderr.splitlines(keepends=True)
-    told = "".join(line for line in lines if "discarding message" not in line)
+    told = drop_complaints(done.stderr)
     assert (done.returncode, done.stdout, told) == (code, stdout, stderr)
 
 
