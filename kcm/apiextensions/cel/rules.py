@@ -114,14 +114,14 @@ class _Checker:
             yield from self._rules(node)
         if isinstance(new, dict):
             for name, value in new.items():
-                if (inner := schema.field(name)) is None:
+                if (inner := schema.field(name)) is None or not inner.has_rules:
                     continue
                 before = ratcheting.find_field(node.old, name)
                 where = f"{path}.{name}" if path else name
                 if name not in schema.properties:
                     where = f"{path}[{name}]"
                 yield from self.walk(node.below(inner, value, before, where))
-        elif isinstance(new, list) and schema.items is not None:
+        elif isinstance(new, list) and schema.items is not None and schema.items.has_rules:
             keys = schema.list_keys if schema.list_type == "map" else ()
             old_by_key = ratcheting.index_items(node.old, keys)
             for index, value in enumerate(new):
