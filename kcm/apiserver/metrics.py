@@ -50,6 +50,12 @@ _TOKEN_USES = {
 }
 
 
+def encode_metrics(registry: CollectorRegistry, accept: str) -> Response:
+    """Returns a page of metrics in a form that the header Accept allows."""
+    encode, content_type = choose_encoder(accept)
+    return Response(encode(registry), content_type=content_type)
+
+
 class ServerMetrics:
     """Counts requests, their durations and results, and writes the audit log."""
 
@@ -110,8 +116,7 @@ class ServerMetrics:
 
     def page(self, accept: str) -> Response:
         """Returns the response of /metrics."""
-        encode, content_type = choose_encoder(accept)
-        return Response(encode(self._registry), content_type=content_type)
+        return encode_metrics(self._registry, accept)
 
     def count(self, exchange: Exchange, code: int, seconds: float = 0.0) -> None:
         """Counts a request by the code of its response, and audits it if it is a write.

@@ -19,7 +19,7 @@ from kcm.apiserver.documents.openapi import OpenApi
 from kcm.apiserver.documents.remote import RemoteVersions
 from kcm.apiserver.http.responses import Response, json_response
 from kcm.apiserver.http_errors import MethodNotAllowed, PathNotFound
-from kcm.apiserver.metrics import ServerMetrics
+from kcm.apiserver.metrics import ServerMetrics, encode_metrics
 from kcm.apiserver.objects.metrics_apis import MetricsApis
 from kcm.apiserver.request import Request
 from kcm.helpers.serviceaccount import discovery as issuer_discovery
@@ -130,8 +130,7 @@ class Pages:
             case ["metrics"]:
                 return self._metrics.page(accept)
             case ["metrics", "slis"]:
-                body, content_type = self._health_metrics.encode(accept)
-                return Response(body, content_type=content_type)
+                return encode_metrics(self._health_metrics.registry, accept)
             case [".well-known", "openid-configuration"] | ["openid", "v1", "jwks"]:
                 return self._issuer_document(parts[0])
         response = self._describe_api(parts, accept, request.header(b"host"))

@@ -8,27 +8,26 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from prometheus_client import CollectorRegistry, Counter, Gauge
-from prometheus_client.exposition import choose_encoder
 
 PATH = "/metrics/slis"
 
 
 class HealthMetrics:
-    """Counts the results of checks. Threads may share it."""
+    """Counts the results of checks in `registry`. Threads may share it."""
 
     def __init__(self) -> None:
-        self._registry = CollectorRegistry()
+        self.registry = CollectorRegistry()
         self._last = Gauge(
             "kubernetes_healthcheck",
             "This metric records the result of a single healthcheck.",
             ("name", "type"),
-            registry=self._registry,
+            registry=self.registry,
         )
         self._results = Counter(
             "kubernetes_healthchecks",
             "This metric records the results of all healthcheck.",
             ("name", "type", "status"),
-            registry=self._registry,
+            registry=self.registry,
         )
 
     def count(self, page: str, faults: Mapping[str, str | None]) -> None:
@@ -36,8 +35,3 @@ class HealthMetrics:
         for name, fault in faults.items():
             self._last.labels(name, page).set(fault is None)
             self._results.labels(name, page, "success" if fault is None else "error").inc()
-
-    def encode(self, accept: str) -> tuple[bytes, str]:
-        """Returns the metrics in a form that the header Accept allows, and its content type."""
-        encode, content_type = choose_encoder(accept)
-        return encode(self._registry), content_type

@@ -51,7 +51,7 @@ def build_app(pages: ManagerPages, access: PageAccess) -> PageAccess:
         *_health_routes("livez", pages.live, slis),
         *_health_routes("readyz", pages.ready, slis, pages.notes),
         Route("/metrics", _metrics(pages.registry)),
-        Route(health_metrics.PATH, _slis(slis)),
+        Route(health_metrics.PATH, _metrics(slis.registry)),
         Route("/configz", _json(pages.config)),
         Route("/debug/controllers", _json(pages.debug.controllers)),
         Route("/debug/controllers/{name}", _controller(pages.debug)),
@@ -115,14 +115,6 @@ def _metrics(registry: CollectorRegistry) -> Callable[[Request], Response]:
     def page(request: Request) -> Response:
         encode, content_type = choose_encoder(request.headers.get("accept", ""))
         return Response(encode(registry), headers={"content-type": content_type})
-
-    return page
-
-
-def _slis(metrics: HealthMetrics) -> Callable[[Request], Response]:
-    def page(request: Request) -> Response:
-        body, content_type = metrics.encode(request.headers.get("accept", ""))
-        return Response(body, headers={"content-type": content_type})
 
     return page
 
