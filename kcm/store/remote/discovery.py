@@ -4,6 +4,9 @@ Aggregated discovery is two requests. A server without it (before 1.27) is asked
 A group whose kinds cannot be read, such as one of an APIService that does not respond, costs only
 itself: its name and the reason are returned beside what the others have.
 
+A server that is not ready is not believed. A kube-apiserver 1.36.2 that has just started names no
+custom kinds, without an error, for some 100 ms.
+
 Source: staging/src/k8s.io/client-go/discovery/{aggregated_discovery,discovery_client}.go,
 Kubernetes 1.36.
 """
@@ -12,6 +15,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -50,14 +54,25 @@ class Served:
 def discover(client: RestClient) -> Served:
     """Returns what the server serves.
 
-    Raises StoreUnavailable, also if the server refuses, as one does that has just started.
+    Raises StoreUnavailable, also if the server refuses or is not ready, as one that has just
+    started.
     """
     try:
+        _require_ready(client)
         return _discover(client)
     except errors.ApiError as error:
         raise errors.StoreUnavailable(f"the API server does not say what it serves: {error}") from (
             error
         )
+
+
+def _require_ready(client: RestClient) -> None:
+    """Raises StoreUnavailable if the server says that it is not ready."""
+    try:
+        with suppress(errors.NotFound, errors.Forbidden):  # it does not say
+            client.request("GET", "/readyz")
+    except errors.StoreUnavailable as error:
+        raise errors.StoreUnavailable(f"the API server is not ready: {error}") from error
 
 
 def _discover(client: RestClient) -> Served:

@@ -4,7 +4,10 @@ Of each kind, the versions are taken that both sides have. Custom kinds, and bui
 kcm has no model, are read as metadata, which is all that the garbage collector, the namespace
 controller, quotas and PodGC need of them. Kinds that cannot be listed and watched are left out.
 
-Guarantees: while the kinds of a group cannot be read, those that it had stay.
+Guarantees: while the kinds of a group cannot be read, those that it had stay. A kind that is no
+longer named stays until the server says that its path does not exist: behind a load balancer, one
+server may name it and the next one not yet. To a path that it may only not know yet, a
+kube-apiserver responds with 503.
 """
 
 from __future__ import annotations
@@ -14,10 +17,11 @@ from collections import defaultdict
 
 import structlog
 
+from kcm import errors
 from kcm.api.custom.partial import new_metadata_resource
 from kcm.api.scheme import BUILT_IN, Resource, Scheme
 from kcm.store.remote.discovery import Served, ServedKind, discover
-from kcm.store.remote.rest import RestClient
+from kcm.store.remote.rest import METADATA_LIST, RestClient, path_of
 
 log = structlog.get_logger("kcm.remote")
 
@@ -41,8 +45,7 @@ class RemoteKinds:
             if served.failed != self._scheme.undiscovered and served.failed:
                 log.warning("The kinds of some groups could not be read", groups=served.failed)
             kinds = self._list_resources(served)
-            kept = [resource for resource in self._list_kept(served) if resource not in set(kinds)]
-            self._had = [*kinds, *kept]
+            self._had = [*kinds, *self._list_kept(set(kinds), served)]
             self._scheme.replace_all(self._had, served.failed)
 
     def _list_resources(self, served: Served) -> list[Resource]:
@@ -64,9 +67,25 @@ class RemoteKinds:
             )
         return self._without_model[kind]
 
-    def _list_kept(self, served: Served) -> list[Resource]:
-        """Returns the resources of groups that failed, which the server had before."""
-        return [resource for resource in self._had if resource.api_version in served.failed]
+    def _list_kept(self, named: set[Resource], served: Served) -> list[Resource]:
+        """Returns the resources that are no longer named and may still be served."""
+        return [
+            resource
+            for resource in self._had
+            if resource not in named
+            and (resource.api_version in served.failed or self._may_exist(resource))
+        ]
+
+    def _may_exist(self, resource: Resource) -> bool:
+        try:
+            self._client.request(
+                "GET", path_of(resource), params={"limit": 1}, accept=METADATA_LIST
+            )
+        except (errors.NotFound, errors.Forbidden):  # without the right, there is no use of it
+            return False
+        except errors.KcmError as error:
+            log.warning("A kind is no longer named", kind=resource.name, error=str(error))
+        return True
 
 
 def _sort(name: str, versions: list[Resource]) -> list[Resource]:

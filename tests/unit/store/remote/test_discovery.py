@@ -36,7 +36,7 @@ def listed(*groups: dict[str, Any]) -> dict[str, Any]:
     return {"kind": "APIGroupDiscoveryList", "items": list(groups)}
 
 
-def test_aggregated_discovery_takes_two_requests() -> None:
+def test_aggregated_discovery_takes_two_requests_to_a_ready_server() -> None:
     client = Answers(
         {
             "GET /api": listed(aggregated("", in_version("v1", PODS, NODES))),
@@ -46,7 +46,7 @@ def test_aggregated_discovery_takes_two_requests() -> None:
     served = discover(client)
     assert served.kinds == [PODS, NODES, THINGS]
     assert served.failed == {}
-    assert [path for path, _ in client.asked] == ["GET /api", "GET /apis"]
+    assert [path for path, _ in client.asked] == ["GET /readyz", "GET /api", "GET /apis"]
 
 
 def test_a_stale_version_is_named_beside_the_others() -> None:
@@ -92,3 +92,18 @@ def test_a_server_that_does_not_say_what_it_serves_is_asked_again(answer: Except
     """It refuses while it has not read its rules yet."""
     with pytest.raises(errors.StoreUnavailable):
         discover(Answers({"GET /api": answer}))
+
+
+def test_a_server_that_is_not_ready_is_not_believed() -> None:
+    """It names only some of its kinds while it starts."""
+    unready = errors.StoreUnavailable("[-]poststarthook/crd-informer-synced failed")
+    client = Answers({"GET /api": listed(), "GET /apis": listed(), "GET /readyz": unready})
+    with pytest.raises(errors.StoreUnavailable, match=r"not ready: .*crd-informer"):
+        discover(client)
+
+
+@pytest.mark.parametrize("answer", [errors.NotFound("no path"), errors.Forbidden("no right")])
+def test_a_server_that_does_not_say_whether_it_is_ready_is_believed(answer: Exception) -> None:
+    core = listed(aggregated("", in_version("v1", PODS)))
+    client = Answers({"GET /api": core, "GET /apis": listed(), "GET /readyz": answer})
+    assert discover(client).kinds == [PODS]

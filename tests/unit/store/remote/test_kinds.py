@@ -3,6 +3,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
+import pytest
+
+from kcm import errors
 from kcm.api.scheme import BUILT_IN, Scheme
 from kcm.store.remote.discovery import ServedKind
 from kcm.store.remote.kinds import RemoteKinds
@@ -85,3 +88,27 @@ def test_while_a_group_fails_its_kinds_stay() -> None:
     kinds.refresh()
     assert scheme.by_name("things.example.com")
     assert list(scheme.undiscovered) == ["example.com/v2"]
+
+
+@pytest.mark.parametrize(
+    ("answer", "kept"),
+    [
+        (errors.NotFound("404 page not found"), False),
+        ({"items": []}, True),
+        (errors.StoreUnavailable("the server is starting"), True),
+        (errors.Forbidden("cannot list things"), False),
+    ],
+)
+def test_a_kind_that_is_no_longer_named_stays_until_its_path_is_gone(
+    answer: object, kept: bool
+) -> None:
+    client, scheme = Answers({}), Scheme()
+    serve(client, [PODS], [THINGS])
+    kinds = RemoteKinds(client, scheme)
+    kinds.refresh()
+    serve(client, [PODS])
+    client.answers["GET /apis/example.com/v2/things"] = answer
+    for _ in range(2):
+        kinds.refresh()
+        names = [resource.name for resource in scheme.resources()]
+        assert names == ["pods", *(["things.example.com"] if kept else [])]
