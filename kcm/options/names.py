@@ -98,8 +98,8 @@ KNOWN: tuple[KnownController, ...] = (
 BY_NAME = {known.name: known for known in KNOWN}
 
 # The service accounts in kube-system of those controllers whose accounts have other names, "" for
-# the identity of the manager itself. Source: the clients that cmd/kube-controller-manager/app
-# builds.
+# the identity of the manager itself. Source: the clients that cmd/kube-controller-manager/app and
+# staging/src/k8s.io/cloud-provider/app/controllermanager.go build.
 ACCOUNTS = {
     "serviceaccount-token-controller": "",
     "endpoints-controller": "endpoint-controller",
@@ -118,6 +118,10 @@ ACCOUNTS = {
     "node-ipam-controller": "node-controller",
     "node-lifecycle-controller": "node-controller",
     "taint-eviction-controller": "node-controller",
+    "cloud-node-controller": "node-controller",
+    "cloud-node-lifecycle-controller": "node-controller",
+    "node-route-controller": "route-controller",
+    "service-lb-controller": "service-controller",
     "persistentvolume-binder-controller": "persistent-volume-binder",
     "persistentvolume-attach-detach-controller": "attachdetach-controller",
     "persistentvolume-expander-controller": "expand-controller",

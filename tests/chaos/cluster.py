@@ -15,6 +15,7 @@ from typing import IO
 
 import psutil
 
+from beat_schedule import TICKS_QUEUE, tick_task_name
 from kcm import errors
 from kcm.redisio import RedisIO
 from kcm.redisio.embedded import EmbeddedServer
@@ -72,6 +73,12 @@ class Cluster(World):
         while len(self.beats) < beats:
             self.beats.append(self._spawn("beat"))
         self.node.start()
+
+    def run_pass(self, loop: str) -> None:
+        """Asks the workers for a pass of a periodic loop, as beat does."""
+        task = tick_task_name(loop)
+        asked = self._spawn("call", task, "--args", "[0.0]", "--queue", TICKS_QUEUE).wait(60)
+        assert asked == 0, self._log_tails()
 
     def _spawn(self, *command: str) -> psutil.Popen:
         celery = [sys.executable, "-W", "ignore", "-m", "celery", "-A", "workers"]

@@ -3,8 +3,13 @@
 from __future__ import annotations
 
 import base64
+from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
+from functools import partial
 
+from kcm.api.simulated import SIMULATOR_LABEL
+from kcm.controllers.cloud.cloudnode.nodes import UNINITIALIZED_TAINT
+from kcm.controllers.serviceaccounts.legacyserviceaccounttokencleaner import INVALID_SINCE
 from tests.real.client import Json, Space
 from tests.real.objects import (
     CLAIMS,
@@ -12,6 +17,9 @@ from tests.real.objects import (
     PODS,
     PVC,
     RS,
+    SA,
+    SECRETS,
+    SVC,
     TEMPLATES,
     Steps,
     owner,
@@ -19,7 +27,7 @@ from tests.real.objects import (
     workload,
 )
 from tests.real.runner import Case
-from tests.signing_requests import build_pem_request
+from tests.signing_requests import build_pem_authority, build_pem_request
 
 
 def disruption(space: Space) -> Steps:
@@ -110,6 +118,33 @@ def attach_detach(space: Space) -> Steps:
     yield "attached", lambda: _attachments(space, name)
 
 
+def expansion(space: Space) -> Steps:
+    """A claim that asks for more is told that its driver's own controller has to do it."""
+    name, driver = f"grows-{space.name}", "real.csi.example.com"
+    storage_class = {"provisioner": driver, "allowVolumeExpansion": True}
+    classes = "/apis/storage.k8s.io/v1/storageclasses"
+    space.api.create(classes, {"metadata": {"name": name}, **storage_class})
+    volume = {
+        "capacity": {"storage": "1Gi"},
+        "accessModes": ["ReadWriteOnce"],
+        "storageClassName": name,
+        "csi": {"driver": driver, "volumeHandle": "grows"},
+        "claimRef": {"namespace": space.name, "name": "c"},
+    }
+    space.api.create("/api/v1/persistentvolumes", {"metadata": {"name": name}, "spec": volume})
+    wanted = {"requests": {"storage": "1Gi"}}
+    modes = {"accessModes": ["ReadWriteOnce"], "storageClassName": name}
+    space.create(PVC, "c", spec={**modes, "resources": wanted, "volumeName": name})
+    yield "bound", lambda: space.at(PVC, "c", "status", "phase") == "Bound"
+    more = {"spec": {"resources": {"requests": {"storage": "2Gi"}}}}
+    space.api.patch(space.path(PVC, "c"), more)
+
+    def list_reasons() -> set[str]:
+        return {event["reason"] for event in space.api.list(space.path("v1/events"))}
+
+    yield "told", lambda: "ExternalExpanding" in list_reasons()
+
+
 def _attachments(space: Space, volume: str) -> list[Json]:
     listed = space.api.list("/apis/storage.k8s.io/v1/volumeattachments")
     return [a for a in listed if a["spec"]["source"].get("persistentVolumeName") == volume]
@@ -164,6 +199,28 @@ def approving(space: Space) -> Steps:
         "signed",
         lambda: (space.api.get(f"{path}/{space.name}") or {})["status"].get("certificate"),
     )
+
+
+def request_cleaning(space: Space) -> Steps:
+    """A request goes when the certificate that somebody issued for it has expired."""
+    spec = {
+        "request": base64.b64encode(build_pem_request("somebody")).decode(),
+        "signerName": "real.example.com/signer",
+        "usages": ["client auth"],
+    }
+    path = "/apis/certificates.k8s.io/v1/certificatesigningrequests"
+    name = f"csr-{space.name}"
+    created = space.api.create(path, {"metadata": {"name": name}, "spec": spec})
+    condition = {"type": "Approved", "status": "True", "reason": "Test", "message": "test"}
+    decided = {**created, "status": {"conditions": [condition]}}
+    response = space.api.http.put(f"{path}/{name}/approval", json=decided)
+    assert response.is_success, response.text
+    soon = datetime.now(UTC) - timedelta(days=1) + timedelta(seconds=5)
+    issued, _ = build_pem_authority(soon, days=1)
+    certificate = base64.b64encode(issued).decode()
+    space.api.patch(f"{path}/{name}/status", {"status": {"certificate": certificate}})
+    assert space.api.get(f"{path}/{name}"), "gone before its time"
+    yield "gone", lambda: space.api.get(f"{path}/{name}") is None
 
 
 def attributes_class(space: Space) -> Steps:
@@ -259,6 +316,65 @@ def bootstrap_tokens(space: Space) -> Steps:
     yield "gone", lambda: space.api.get(f"{path}/{name}") is None
 
 
+def legacy_tokens(run_pass: Callable[[], object]) -> Case:
+    """Returns a case that needs a pass of the legacy token cleaner, which `run_pass` asks for."""
+
+    def case(space: Space) -> Steps:
+        """A forgotten token becomes invalid, and one that has long been invalid is deleted."""
+        tracking = "kube-apiserver-legacy-service-account-token-tracking"
+        since = f"/api/v1/namespaces/kube-system/configmaps/{tracking}"
+        yield "tracking", lambda: space.api.get(since)
+        space.api.patch(since, {"data": {"since": "2024-01-01"}})
+        references = {"secrets": [{"name": "forgotten"}, {"name": "invalid"}]}
+        space.api.patch(space.path(SA, "default"), references)
+        of_account = {"kubernetes.io/service-account.name": "default"}
+        for name, labels in {"forgotten": {}, "invalid": {INVALID_SINCE: "2024-01-01"}}.items():
+            meta = {"annotations": of_account, "labels": labels}
+            kind = "kubernetes.io/service-account-token"
+            space.create(SECRETS, name, metadata=meta, type=kind)
+        for name in ("forgotten", "invalid"):
+            yield "a token", partial(space.at, SECRETS, name, "data", "token")
+        run_pass()
+        yield "deleted", lambda: space.get(SECRETS, "invalid") is None
+        labelled = partial(space.at, SECRETS, "forgotten", "metadata", "labels", INVALID_SINCE)
+        yield "invalid", labelled
+
+    return case
+
+
+def cloud(delete_instance: Callable[[str], object]) -> Case:
+    """Returns a case of a cloud in which `delete_instance` deletes the instance of a node."""
+
+    def case(space: Space) -> Steps:
+        """A Service gets a load balancer, a node is initialized, and goes with its instance."""
+        space.create(SVC, "lb", spec={"type": "LoadBalancer", "ports": [{"port": 80}]})
+        yield "a balancer", lambda: space.at(SVC, "lb", "status", "loadBalancer", "ingress")
+        space.delete(SVC, "lb")
+        yield "the Service goes", lambda: space.get(SVC, "lb") is None
+        path = "/api/v1/nodes/instance"
+        taint = {"key": UNINITIALIZED_TAINT, "value": "true", "effect": "NoSchedule"}
+        meta = {"name": "instance", "labels": {SIMULATOR_LABEL: "true"}}
+        space.api.create("/api/v1/nodes", {"metadata": meta, "spec": {"taints": [taint]}})
+
+        def is_initialized() -> bool:
+            spec = (space.api.get(path) or {})["spec"]
+            keys = {taint["key"] for taint in spec.get("taints", ())}
+            return UNINITIALIZED_TAINT not in keys and "providerID" in spec
+
+        yield "initialized", is_initialized
+
+        def has_route() -> bool:
+            conditions = (space.api.get(path) or {})["status"].get("conditions", ())
+            statuses = {each["type"]: each["status"] for each in conditions}
+            return statuses.get("NetworkUnavailable") == "False"
+
+        yield "a route", has_route
+        delete_instance("instance")
+        yield "the node goes", lambda: space.api.get(path) is None
+
+    return case
+
+
 def podgc(space: Space) -> Steps:
     space.create(PODS, "lost", spec=template()["spec"] | {"nodeName": "never-was"})
     yield "gone", lambda: space.get(PODS, "lost") is None
@@ -271,8 +387,10 @@ CASES: tuple[Case, ...] = (
     volumes,
     ephemeral_volume,
     attach_detach,
+    expansion,
     signing,
     approving,
+    request_cleaning,
     attributes_class,
     resource_claim,
     clusterrole_aggregation,

@@ -6,7 +6,8 @@ later version, and values that kcm would default, reorder or drop. kcm's models 
 not know, so the encoding of a cached object is what the server gave (design 0061).
 
 Source: the verbs and subresources of
-plugin/pkg/auth/authorizer/rbac/bootstrappolicy/controller_policy.go, Kubernetes 1.36.
+plugin/pkg/auth/authorizer/rbac/bootstrappolicy/controller_policy.go, and PatchService in
+staging/src/k8s.io/cloud-provider/service/helpers/helper.go, Kubernetes 1.36.
 """
 
 from __future__ import annotations
@@ -29,7 +30,9 @@ MERGE_PATCH = "application/merge-patch+json"
 # they may only update.
 _PATCHED = frozenset({"pods", "nodes"})
 # Of these, the metadata.
-_PATCHED_METADATA = frozenset({"secrets"})
+_PATCHED_METADATA = frozenset({"secrets", "services"})
+# The finalizer of a load balancer is written with the right to write the status.
+_METADATA_BY_STATUS = frozenset({"services"})
 # What only the server writes. Controllers derive the new object from an old one, which may be older
 # than the object that is changed.
 _SERVERS_METADATA = (
@@ -97,7 +100,11 @@ def find_change(new: KubeObject, old: KubeObject, subresource: Subresource) -> C
     }
     if meta:
         patch["metadata"] = meta
-    return Change(old, new, patch, subresource) if patch else None
+    if not patch:
+        return None
+    if old.resource.name in _METADATA_BY_STATUS and patch.keys() == {"metadata"}:
+        subresource = Subresource.STATUS
+    return Change(old, new, patch, subresource)
 
 
 def _scale_body(obj: KubeObject) -> Body:

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from kcm.api import codec
-from kcm.api.core_v1 import Pod
+from kcm.api.core_v1 import Pod, Service
 from kcm.api.scaling import put
 from kcm.api.scheme import BUILT_IN, Resource
 from kcm.informers.views import metadata_view
@@ -60,6 +60,7 @@ CHANGES: list[tuple[str, Subresource, str, Any]] = [
     ("serviceaccounts", NONE, "secrets", []),
     ("servicecidrs.networking.k8s.io", NONE, FINALIZERS, ["networking.k8s.io/service-cidr"]),
     ("servicecidrs.networking.k8s.io", STATUS, "status.conditions", []),
+    ("services", NONE, FINALIZERS, None),
     ("services", STATUS, "status.loadBalancer", {}),
     ("statefulsets.apps", STATUS, "status.readyReplicas", 3),
     ("validatingadmissionpolicies.admissionregistration.k8s.io", STATUS, "status.typeChecking", {}),
@@ -122,6 +123,16 @@ def test_an_update_pins_the_object_that_was_read() -> None:
     method, _, body = update.request()
     pins = {"uid": "uid-1", "resourceVersion": "41"}
     assert (method, body) == ("PATCH", {"metadata": {"annotations": {"key": None}, **pins}})
+
+
+def test_the_finalizer_of_a_service_is_written_with_the_right_to_write_its_status() -> None:
+    """It is all that the role of upstream's service controller has."""
+    stored = build_every_field(Service.resource)
+    service = read(stored, Service.resource)
+    update = find_change(service.with_metadata(finalizers=None), service, NONE)
+    assert update is not None
+    assert update.subresource is STATUS
+    assert update.request()[0] == "PATCH"
 
 
 def test_a_status_write_takes_nothing_else_along() -> None:
