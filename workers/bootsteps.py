@@ -1,4 +1,7 @@
-"""Boot steps that run the manager as a child process of the worker (design 0031).
+"""Boot steps that run the manager beside the worker's tasks.
+
+On another API server, a worker whose tasks run in its own process is the manager as well (design
+0082). Every other worker has it as a child process (design 0031).
 
 The worker's blueprint owns the manager's process. The consumer's blueprint sets the timer that
 restarts the manager, because its steps start again at every reconnect, which clears the worker's
@@ -17,7 +20,9 @@ from typing import Any
 import structlog
 from celery import bootsteps, signals
 
+from kcm.options.manager import ManagerOptions
 from kcm.settings import Settings
+from workers.process import process_of
 
 log = structlog.get_logger("kcm.worker")
 
@@ -74,13 +79,23 @@ class ManagerProcess:
             self._process.stdin.close()
 
 
+def runs_in_own_process(worker: Any) -> bool:
+    """Reports whether the worker runs its tasks in its own process, and not in its children."""
+    return not getattr(worker.pool_cls, "uses_semaphore", False)
+
+
 class ManagerStep(bootsteps.StartStopStep):  # type: ignore[misc] # celery has no types
     """Runs the manager as long as the worker runs."""
 
     requires = ("celery.worker.components:Pool",)
 
     def __init__(self, worker: Any, **kwargs: Any) -> None:
-        worker.kcm_manager = ManagerProcess() if Settings().worker_manager else None
+        worker.kcm_manager = None
+        if Settings().worker_manager:
+            if runs_in_own_process(worker) and ManagerOptions.load().generic.kubeconfig:
+                process_of(worker.app).manage()
+            else:
+                worker.kcm_manager = ManagerProcess()
         if worker.kcm_manager is not None:
             signals.worker_shutdown.connect(self._shut_down, weak=False)
         super().__init__(worker, **kwargs)

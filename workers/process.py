@@ -3,6 +3,9 @@
 In the prefork pool each child has its own, created after the fork. The parent has no connection,
 cache or thread of kcm, since a child that inherits a held lock may wait for it forever. A child
 must be up within seconds, so the caches fill in a thread and the first task waits for them.
+
+Where syncs run in threads on another API server, the manager is part of this process and shares its
+caches (design 0082). It leads or waits to lead; the syncs run in either case.
 """
 
 from __future__ import annotations
@@ -12,6 +15,7 @@ import threading
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
+from typing import TYPE_CHECKING
 
 import structlog
 from celery import Celery
@@ -20,13 +24,19 @@ from kcm import errors
 from kcm.loops import start_thread
 from kcm.manager.context.context import ControllerContext, build_context
 from kcm.manager.ticks.runner import TickRunner
+from kcm.options.manager import ManagerOptions
 from kcm.reconcile.metrics import PASS
 from kcm.reconcile.runner import Runner
+
+if TYPE_CHECKING:
+    from kcm.manager.run import ManagerRun
 
 log = structlog.get_logger("kcm.worker")
 
 # seconds that the first task waits for the caches; the reaper frees its keys earlier
 SYNC_TIMEOUT = 30.0
+RETRY_EVERY = 0.5  # seconds between attempts to start
+STOP_TIMEOUT = 3.0  # seconds for a manager to release its leases
 
 
 @dataclass(frozen=True)
@@ -39,12 +49,14 @@ class _Started:
 
 
 class WorkerProcess:
-    """The state of one process that runs tasks."""
+    """The state of one process that runs tasks, and with `manages` of the manager beside them."""
 
-    def __init__(self, build: Callable[[], ControllerContext]) -> None:
+    def __init__(self, build: Callable[[], ControllerContext], *, manages: bool = False) -> None:
         """`build` may ask another API server which kinds it serves, so it is called in a thread."""
         self._build = build
+        self._manages = manages
         self._context: ControllerContext | None = None
+        self._manager: ManagerRun | None = None
         self._stopping = threading.Event()
         self._ready = threading.Event()
         self._failure: Exception | None = None
@@ -52,27 +64,47 @@ class WorkerProcess:
         self._thread = start_thread("kcm-start", self._start)
 
     def _start(self) -> None:
-        """Fills the caches, however long Redis or another API server is unavailable."""
+        """Fills the caches, however long Redis or another API server is unavailable, and runs the
+        manager. A manager that ends, for example since it leads no more, is built anew.
+        """
         while not self._stopping.is_set():
             try:
                 self._start_context()
-                break
+                self._ready.set()
+                if self._manager is None:
+                    return
+                self._run_manager(self._manager)
             except errors.Temporary as error:
                 log.warning("the store is not ready, trying again", error=str(error))
-                self._stopping.wait(0.5)
-            except Exception as error:  # noqa: BLE001 - reported by the first task, which needs it
+                self._stopping.wait(RETRY_EVERY)
+            except Exception as error:  # the first task that needs it reports it, too
+                log.error("the worker's process cannot start", exc_info=error)
                 self._failure = error
                 break
         self._ready.set()
 
     def _start_context(self) -> None:
-        context = self._context = self._context or self._build()
+        if self._context is None:
+            self._context = self._build()
+            self._manager = _build_manager(self._context) if self._manages else None
+        context = self._context
         if self._stopping.is_set():
             context.shutdown()
             return
         context.start()
         runners = {c.short_name: context.runner(c) for c in context.controllers}
         self._started = _Started(context, TickRunner(context), runners)
+
+    def _run_manager(self, manager: ManagerRun) -> None:
+        """Runs the manager until it ends, and with it the context. Raises StoreUnavailable."""
+        try:
+            manager.run()
+        finally:
+            self._ready.clear()
+            self._started = self._context = self._manager = None
+        if not self._stopping.is_set():
+            log.warning("the manager has ended, starting it again")
+            self._stopping.wait(RETRY_EVERY)
 
     def _wait_ready(self) -> _Started:
         if not self._ready.wait(SYNC_TIMEOUT):
@@ -105,8 +137,27 @@ class WorkerProcess:
     def stop(self) -> None:
         """Abandons keys that have not started, stops the threads, and closes the connections."""
         self._stopping.set()
-        if self._context is not None:
-            self._context.shutdown()
+        manager, context = self._manager, self._context
+        if manager is not None:
+            manager.ask_to_stop()  # it shuts the context down
+            self._thread.join(STOP_TIMEOUT)
+        elif context is not None:
+            context.shutdown()
+
+
+def _build_context(name: str, queues: Sequence[str], *, manages: bool) -> ControllerContext:
+    if not manages:
+        return build_context(name=name, queues=queues)
+    # Of several workers on a host, one serves the port, and the others wait.
+    options = ManagerOptions.load({"secure-port-wait": "true"})
+    return build_context(options=options, kind="manager", name=name, queues=queues)
+
+
+def _build_manager(context: ControllerContext) -> ManagerRun:
+    # Imported only when needed, as importing the HTTP server takes a tenth of a second.
+    from kcm.manager.run import ManagerRun  # noqa: PLC0415
+
+    return ManagerRun(context)
 
 
 class CurrentProcess:
@@ -119,6 +170,7 @@ class CurrentProcess:
         self._lock = threading.Lock()
         self._process: tuple[int, WorkerProcess] | None = None
         self._node: tuple[str, tuple[str, ...]] = ("", ())
+        self._manages = False
 
     def describe(self, name: str, queues: Sequence[str]) -> None:
         """Records the Celery node's name and the queues that it consumes, for `kcm status`.
@@ -127,13 +179,17 @@ class CurrentProcess:
         """
         self._node = (name, tuple(queues))
 
+    def manage(self) -> None:
+        """Makes the manager part of the process that runs the tasks. It is called before that."""
+        self._manages = True
+
     def get(self) -> WorkerProcess:
         """Returns this process's state."""
         with self._lock:
             if self._process is None or self._process[0] != os.getpid():
                 name, queues = self._node
-                build = partial(build_context, name=name, queues=queues)
-                self._process = (os.getpid(), WorkerProcess(build))
+                build = partial(_build_context, name, queues, manages=self._manages)
+                self._process = (os.getpid(), WorkerProcess(build, manages=self._manages))
             return self._process[1]
 
     def shutdown(self) -> None:

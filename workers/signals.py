@@ -24,6 +24,7 @@ from kcm.redisio import RedisIO
 from kcm.redisio.broker_keys import delete_wrong_keys
 from kcm.settings import Settings
 from workers import refusals
+from workers.bootsteps import runs_in_own_process
 from workers.process import process_of
 
 log = structlog.get_logger("kcm.worker")
@@ -90,7 +91,7 @@ def _worker_ready(sender: Any = None, **_: Any) -> None:
     if sender.app.main != APP_NAME:
         return
     # The prefork parent must have no threads of kcm's; other pools run tasks in this process.
-    if not getattr(sender.controller.pool_cls, "uses_semaphore", False):
+    if runs_in_own_process(sender.controller):
         start_thread("kcm-warm-up", process_of(sender.app).get)
 
 

@@ -38,7 +38,13 @@ class Cluster(World):
     """
 
     def __init__(
-        self, workers: int = 2, beats: int = 1, *, pool: str = "prefork", data: Path | None = None
+        self,
+        workers: int = 2,
+        beats: int = 1,
+        *,
+        pool: str = "prefork",
+        concurrency: int = 2,
+        data: Path | None = None,
     ) -> None:
         """Starts the server. Its files are in `data`, or in the cluster's folder."""
         self.folder = Path(tempfile.mkdtemp(prefix="kcm-chaos-"))
@@ -49,7 +55,7 @@ class Cluster(World):
         self.proxy = HalfOpenProxy(self.folder / "proxy.sock", self.server.socket_path)
         io = RedisIO(Settings(redis_url=self.server.url))
         super().__init__(Store(io), io)
-        self.pool = pool
+        self.pool, self.concurrency = pool, concurrency
         self.root = ROOT  # the tree that processes are started from
         self.environment: dict[str, str] = {}
         self.workers: list[psutil.Popen] = []
@@ -67,8 +73,8 @@ class Cluster(World):
         while len(self.workers) < workers:
             name = f"w{time.monotonic_ns()}@chaos"
             self.workers.append(
-                self._spawn("worker", "-c", "2", "-P", self.pool, "-n", name, "-E",
-                            "--without-mingle", "--without-gossip")
+                self._spawn("worker", "-c", str(self.concurrency), "-P", self.pool, "-n", name,
+                            "-E", "--without-mingle", "--without-gossip")
             )  # fmt: skip
         while len(self.beats) < beats:
             self.beats.append(self._spawn("beat"))

@@ -44,7 +44,7 @@ def main() -> int:
         sys.stderr.write(f"error: {fault}\n")
         return 1
     folder = Path(tempfile.mkdtemp(prefix="kcm-real-"))
-    cluster = Cluster(workers=1)
+    cluster = Cluster(workers=1, pool="threads", concurrency=16)
     try:
         with serve(folder) as server:
             cluster.environment |= server.build_environment("*")

@@ -2,8 +2,8 @@
 
 - Each spec of an object has a field that no kind has, which a write must not take away.
 - Kinds are missing from discovery, and others may not be listed.
-- Every second watch of a kind is late by LAG seconds, and every third one ends with 410 at the
-  first change after EXPIRES seconds.
+- Every other watch of a kind, from the first on, is late by LAG seconds. The ones between end with
+  410 at the first change after EXPIRES seconds.
 - Some writes are answered with 429 and Retry-After, and in the middle of the work all connections
   are cut for a moment.
 """
@@ -30,7 +30,7 @@ from kcm.testing.waiting import let_time_pass
 LAG = 0.5  # seconds
 EXPIRES = 4.0  # seconds
 BUSY_EVERY = 25  # writes
-AWAY_AFTER = 60  # writes
+AWAY_AFTER = 120  # writes, of which half ask for accounts and tokens
 MISSING = ("clustertrustbundles", "ipaddresses")
 FORBIDDEN = "ingressclasses"
 FIELD = "fieldOfTheStranger"
@@ -174,7 +174,7 @@ class _Handler(BaseHTTPRequestHandler):
                 event = json.loads(line)
                 self._send_line({**event, "object": _change(event["object"])})
                 sent = time.monotonic()
-                if number % 3 == 0 and time.monotonic() - began > EXPIRES:
+                if number % 2 == 0 and time.monotonic() - began > EXPIRES:
                     self.server.faults["forgetful"] += 1
                     self._send_line({"type": "ERROR", "object": _EXPIRED})
                     break

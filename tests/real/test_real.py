@@ -31,7 +31,7 @@ def ended() -> Iterator[Mapping[str, Running]]:
     if fault := missing_binaries():
         pytest.skip(fault)
     folder = Path(tempfile.mkdtemp(prefix="kcm-real-"))
-    cluster = Cluster(workers=1)
+    cluster = Cluster(workers=1, pool="threads", concurrency=16)
     try:
         with serve(folder) as server:
             cluster.environment |= {

@@ -50,7 +50,7 @@ class Ended:
 @pytest.fixture(scope="module")
 def ended() -> Iterator[Ended]:
     folder = Path(tempfile.mkdtemp(prefix="kcm-stranger-"))
-    server, cluster = EmbeddedServer(folder), Cluster(workers=1)
+    server, cluster = EmbeddedServer(folder), Cluster(workers=1, pool="threads", concurrency=16)
     server.start()
     try:
         with (

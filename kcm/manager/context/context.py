@@ -127,8 +127,11 @@ class ControllerContext:
     def start(self) -> None:
         """Connects to the store, runs the loops that every process has, and fills the caches.
 
-        Raises StoreUnavailable and ConfigurationError.
+        Once it has succeeded, further calls do nothing. Raises StoreUnavailable and
+        ConfigurationError.
         """
+        if self.informers_started.is_set():
+            return
         tune()
         for warning in check_server(self.io):
             log.warning("The server can lose data", reason=warning)
@@ -254,9 +257,9 @@ def build_context(
     """Returns a context for the controllers that run. Nothing is connected yet, except that another
     API server is asked which kinds it serves.
 
-    `kind`, `name` (of the Celery node) and `queues` are shown by `kcm status`. Without an
-    embedding, each loop has a thread. Raises StoreUnavailable when the other server does not
-    respond, and ConfigurationError.
+    `kind`, `name` (of the Celery node) and `queues` are shown by `kcm status`. A `manager` with
+    queues is a worker, too. Without an embedding, each loop has a thread. Raises StoreUnavailable
+    when the other server does not respond, and ConfigurationError.
     """
     settings = settings or Settings()
     options = options or ManagerOptions.load()
@@ -292,7 +295,10 @@ def build_context(
             observer,
             discovery,
             options=choose_options(
-                kind, remote=clients.remote is not None, embedded=embedding is not None
+                kind,
+                remote=clients.remote is not None,
+                embedded=embedding is not None,
+                resync=options.generic.min_resync_period.total_seconds() if queues else 0.0,
             ),
             rng=rng,
         ),

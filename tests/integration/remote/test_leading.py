@@ -25,8 +25,9 @@ from kcm.store.remote.rest import RestClient
 from kcm.store.remote.store import RemoteStore
 from kcm.store.remote.work import WorkState
 from kcm.testing.clock import FakeClock
+from kcm.testing.waiting import until
 from tests.integration.apiserver.serving import Live
-from tests.new_objects import pod, strip_store_fields
+from tests.new_objects import pod, replica_set, strip_store_fields
 from workers.process import WorkerProcess
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
@@ -136,3 +137,52 @@ def test_a_worker_takes_no_keys_until_its_kcm_leads(
     leadership.claim(RealClock().monotonic())
     assert worker.sync("replicaset", "default/gone") == 1
     worker.stop()
+
+
+def test_a_worker_that_is_the_manager_too_leads_again_after_another_has_led(
+    api: Live, settings: Settings
+) -> None:
+    """What it has in memory is built anew, and the Lease is given back at the end."""
+    flags = {
+        "kubeconfig": str(api.kubeconfig),
+        "controllers": "replicaset",
+        "secure-port": "0",
+        "leader-elect-resource-name": "one",
+        "leader-elect-lease-duration": "1500ms",
+        "leader-elect-renew-deadline": "1s",
+        "leader-elect-retry-period": "200ms",
+    }
+    options = ManagerOptions.load(flags, {})
+    queues = ("workloads",)
+    worker = WorkerProcess(
+        lambda: build_context(settings, options, kind="manager", queues=queues), manages=True
+    )
+    try:
+        first = _wait_for_holder(api, ("", "another"))
+        _expect_sync(api, worker, "before")
+        lease = api.store.get(Lease.resource, "kube-system/one")
+        stolen = lease.spec.replace(holder_identity="another", renew_time=datetime.now(UTC))
+        newest = lease.with_metadata(resource_version=None)  # the worker renews it meanwhile
+        api.store.update(newest.with_spec(stolen))
+        assert _wait_for_holder(api, ("", "another", first))
+        _expect_sync(api, worker, "after")
+    finally:
+        worker.stop()
+    assert not _read_holder(api)
+
+
+def _read_holder(api: Live) -> str:
+    lease = api.store.find(Lease.resource, "kube-system/one")
+    return (lease.spec.holder_identity or "") if lease is not None else ""
+
+
+def _wait_for_holder(api: Live, not_one_of: tuple[str, ...]) -> str:
+    until(lambda: _read_holder(api) not in not_one_of, "the worker's manager leads", within=30)
+    return _read_holder(api)
+
+
+def _expect_sync(api: Live, worker: WorkerProcess, name: str) -> None:
+    """Creates a ReplicaSet, and waits until the worker has taken the key that it dispatched."""
+    api.store.create(strip_store_fields(replica_set(name)))
+    key, taken = f"default/{name}", "the key was not dispatched"
+    until(lambda: worker.sync("replicaset", key), taken, within=30)
