@@ -144,16 +144,14 @@ _DISPATCHED = "pods"  # the kind by whose dispatch lease a running manager is re
 @click.option(
     "--concurrency",
     type=click.IntRange(1, 256),
-    default=2,
-    show_default=True,
-    help="Syncs that one worker runs at a time.",
+    help="Syncs that one worker runs at a time. Default: 2, or 16 if the objects are behind "
+    "another API server.",
 )
 @click.option(
     "--pool",
     type=click.Choice(("prefork", "threads", "solo")),
-    default="prefork",
-    show_default=True,
-    help="Celery's pool in which a worker runs them.",
+    help="Celery's pool in which a worker runs them. Default: prefork, or threads if the objects "
+    "are behind another API server.",
 )
 @click.option("-v", "--verbose", is_flag=True, help="Show all logs here, too.")
 @click.argument("manager_flags", nargs=-1, type=click.UNPROCESSED, metavar="[-- MANAGER FLAGS]")
@@ -178,8 +176,8 @@ def up(
     nodes_programs: bool,
     demo: bool,
     workers: int,
-    concurrency: int,
-    pool: str,
+    concurrency: int | None,
+    pool: str | None,
     verbose: bool,
     manager_flags: tuple[str, ...],
 ) -> None:

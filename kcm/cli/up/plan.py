@@ -28,6 +28,7 @@ from kcm.simulation.scripting import stages
 REDIS_STAGE = 1  # stopped after everything that needs it
 FLOWER_USER = "kcm"
 CLOUD, CLOUD_ENV = "sim", "KCM_CLOUD_PROVIDER"  # the manager's flag --cloud-provider
+PREFORK, THREADS = "prefork", "threads"  # pools of Celery
 HEALTH_ENV = "KCM_SECURE_PORT"  # the manager's flag --secure-port
 PROCESS = "kcm.dev/process"  # the label and the taint of a real node that runs processes
 CONTAINERS = "kcm.dev/containers"  # the label of one that runs containers
@@ -139,8 +140,8 @@ class UpOptions:
     redis_port: int = 0
     flower_port: int = 5555
     workers: int = 1
-    concurrency: int = 2
-    pool: str = "prefork"
+    concurrency: int | None = None  # None: what suits the pool
+    pool: str | None = None  # None: threads on another API server, else prefork
     health_port: int = 10257
     api_port: int = 8001
     # the manager's flags as environment variables
@@ -267,17 +268,24 @@ def process_specs(options: UpOptions, settings: Settings) -> list[ProcessSpec]:
         HEALTH_ENV: str(options.health_port),
         "KCM_STATE_DIR": str(settings.state_dir),
         "KCM_FLOWER_PORT": str(options.flower_port),
-        "KCM_WORKER_MANAGER": "false",  # here the manager is a process of its own
         "PYTHONUNBUFFERED": "1",
     }
+    elsewhere = _works_elsewhere(env)
+    pool = options.pool or (THREADS if elsewhere else PREFORK)
+    # In threads on another API server, syncs mostly wait for it, and workers are managers as well.
+    shares_caches = elsewhere and pool != PREFORK
+    concurrency = options.concurrency or (16 if shares_caches else 2)
+    has_manager = settings.worker_manager and not shares_caches
+    env["KCM_WORKER_MANAGER"] = str(settings.worker_manager and shares_caches).lower()
     logs = settings.state_dir / "log"
     specs = []
-    if settings.worker_manager:
+    if has_manager:
         specs.append(ProcessSpec("manager", commandlines.manager(), logs / "manager.log", env=env))
     specs.append(ProcessSpec("beat", commandlines.beat(), logs / "beat.log", env=env))
     for number in range(1, options.workers + 1):
         name = "worker" if options.workers == 1 else f"worker{number}"
-        command = commandlines.worker(_worker_arguments(name, options))
+        arguments = ["-n", f"{name}@%h", "-c", str(concurrency), "-P", pool]
+        command = commandlines.worker(arguments)
         specs.append(ProcessSpec(name, command, logs / f"{name}.log", env=env))
     if options.flower_port:
         specs.append(ProcessSpec("flower", commandlines.flower(), logs / "flower.log", env=env))
@@ -312,8 +320,9 @@ def _initializes_nodes(environment: Mapping[str, str]) -> bool:
     return is_controller_enabled("cloud-node-controller", (), wanted)
 
 
-def _worker_arguments(name: str, options: UpOptions) -> list[str]:
-    return ["-n", f"{name}@%h", "-c", str(options.concurrency), "-P", options.pool]
+def _works_elsewhere(environment: Mapping[str, str]) -> bool:
+    """Reports whether the objects are behind another API server."""
+    return bool(ManagerOptions.load({}, {**os.environ, **environment}).generic.kubeconfig)
 
 
 def absolute(settings: Settings) -> Settings:

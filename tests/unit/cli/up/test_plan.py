@@ -67,6 +67,26 @@ def test_a_manager_that_runs_elsewhere_is_left_out(tmp_path: Path) -> None:
     assert process_specs(UpOptions(), elsewhere)[1].env["KCM_WORKER_MANAGER"] == "false"
 
 
+def test_on_another_api_server_workers_are_managers_too_and_run_syncs_in_threads(
+    tmp_path: Path,
+) -> None:
+    elsewhere = {"KCM_KUBECONFIG": "in-cluster"}
+    options = UpOptions(flower_port=0, api_port=0, manager=elsewhere)
+    beat, worker = process_specs(options, settings(tmp_path))
+    assert (beat.name, worker.name) == ("beat", "worker")
+    assert list(worker.command)[-4:] == ["-c", "16", "-P", "threads"]
+    assert worker.env["KCM_WORKER_MANAGER"] == "true"
+
+
+def test_a_pool_that_is_asked_for_is_taken_on_another_api_server_too(tmp_path: Path) -> None:
+    elsewhere = {"KCM_KUBECONFIG": "in-cluster"}
+    options = UpOptions(flower_port=0, api_port=0, pool="prefork", manager=elsewhere)
+    specs = process_specs(options, settings(tmp_path))
+    assert [spec.name for spec in specs] == ["manager", "beat", "worker"]
+    assert list(specs[-1].command)[-4:] == ["-c", "2", "-P", "prefork"]
+    assert specs[-1].env["KCM_WORKER_MANAGER"] == "false"
+
+
 def test_flags_about_access_reach_the_api_server(tmp_path: Path) -> None:
     access = AccessOptions(
         tmp_path / "users.csv", anonymous_auth=True, authorization_mode="AlwaysAllow"
