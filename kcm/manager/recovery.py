@@ -67,10 +67,12 @@ def note_persisted_keys(context: ControllerContext, kind: KindDispatcher, versio
     """
     for controller in kind.controllers():
         keys = _read_persisted_keys(context, controller.short_name)
-        log.info(
-            "every key with persisted state is added", queue=controller.short_name, keys=len(keys)
-        )
         if keys:
+            log.info(
+                "every key with persisted state is added",
+                queue=controller.short_name,
+                keys=len(keys),
+            )
             kind.note_additions([Addition(controller.short_name, tuple(sorted(keys)))], version)
 
 
