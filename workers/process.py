@@ -71,7 +71,7 @@ class WorkerProcess:
             try:
                 self._start_context()
                 self._ready.set()
-                if self._manager is None:
+                if self._manager is None or self._stopping.is_set():
                     return
                 self._run_manager(self._manager)
             except errors.Temporary as error:
@@ -137,11 +137,12 @@ class WorkerProcess:
     def stop(self) -> None:
         """Abandons keys that have not started, stops the threads, and closes the connections."""
         self._stopping.set()
-        manager, context = self._manager, self._context
+        manager = self._manager
         if manager is not None:
             manager.ask_to_stop()  # it shuts the context down
             self._thread.join(STOP_TIMEOUT)
-        elif context is not None:
+        context = self._context
+        if context is not None:
             context.shutdown()
 
 

@@ -161,7 +161,8 @@ class Manager:
         While the store is unavailable, it tries again. Raises ConfigurationError.
         """
         self.start_controllers()
-        self._retry_while_away(self.context.start)
+        if not self.context.informers_started.is_set():  # else by the worker that this is part of
+            self._retry_while_away(self.context.start)
         self._retry_while_away(self.recover_listed)
         self.context.host.run(self.kind_follower, self.dispatcher)
 

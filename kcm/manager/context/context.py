@@ -127,11 +127,8 @@ class ControllerContext:
     def start(self) -> None:
         """Connects to the store, runs the loops that every process has, and fills the caches.
 
-        Once it has succeeded, further calls do nothing. Raises StoreUnavailable and
-        ConfigurationError.
+        Raises StoreUnavailable and ConfigurationError.
         """
-        if self.informers_started.is_set():
-            return
         tune()
         for warning in check_server(self.io):
             log.warning("The server can lose data", reason=warning)
@@ -257,9 +254,9 @@ def build_context(
     """Returns a context for the controllers that run. Nothing is connected yet, except that another
     API server is asked which kinds it serves.
 
-    `kind`, `name` (of the Celery node) and `queues` are shown by `kcm status`. A `manager` with
-    queues is a worker, too. Without an embedding, each loop has a thread. Raises StoreUnavailable
-    when the other server does not respond, and ConfigurationError.
+    `kind`, `name` (of the Celery node) and `queues`, which a manager has that is a worker, too, are
+    shown by `kcm status`. Without an embedding, each loop has a thread. Raises ConfigurationError,
+    and StoreUnavailable when the other server does not respond.
     """
     settings = settings or Settings()
     options = options or ManagerOptions.load()
@@ -269,7 +266,9 @@ def build_context(
     clients = _build_clients(settings, options, clock, embedding)
     shared = clients.client(kind)
     discovery = clients.discovery()
-    if clients.remote is not None:
+    remote = clients.remote is not None
+    resync = options.generic.min_resync_period.total_seconds() if queues else 0.0
+    if remote:
         retry_for_a_while(discovery.refresh, clock, stop)
     observer = CountingObserver()
     cloud = _build_cloud(clients, options, clock)
@@ -295,10 +294,7 @@ def build_context(
             observer,
             discovery,
             options=choose_options(
-                kind,
-                remote=clients.remote is not None,
-                embedded=embedding is not None,
-                resync=options.generic.min_resync_period.total_seconds() if queues else 0.0,
+                kind, remote=remote, embedded=embedding is not None, resync=resync
             ),
             rng=rng,
         ),
