@@ -83,6 +83,8 @@ class NamespaceController(Controller):
         failed = view.scheme.undiscovered
 
         def rest(outcome: Outcome) -> Plan:
+            if not outcome.deletions:  # it is gone already, and the cache is behind
+                return Plan()
             if not outcome.deletions[0].clean:
                 return _wait_for_remaining(namespace, outcome.deletions, failed, view.now)
             return Plan(_collections(others, key), plan_after=end)

@@ -140,7 +140,9 @@ class PlanExecutor:
         match step:
             case RequireDeleting(old):
                 [present] = store.get_all([(old.resource, old.key)])
-                if present is None or present.uid != old.uid or not present.deleting:
+                if present is None:
+                    return False
+                if present.uid != old.uid or not present.deleting:
                     raise errors.CacheNotSynced(
                         f"{old.resource.name} {old.key} is not the one that the cache has"
                     )

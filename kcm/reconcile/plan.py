@@ -82,8 +82,10 @@ class Patch(Generic[Kind]):
 
 @dataclass(frozen=True)
 class RequireDeleting:
-    """Reads the cached object `old`, which is being deleted, from the store. If it is gone, or
-    another object has its name by now, the sync ends, and is repeated with newer caches.
+    """Reads the cached object `old`, which is being deleted, from the store.
+
+    If it is gone, the steps behind are left out. If another object has its name by now, the sync
+    ends, and is repeated with newer caches.
 
     It comes before steps that name a namespace only, so that they do not meet its successor.
     """

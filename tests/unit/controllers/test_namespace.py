@@ -153,18 +153,23 @@ def test_while_the_kinds_of_a_group_are_not_known_the_namespace_stays() -> None:
             namespace("team", metadata={"uid": "another", "deletion_timestamp": NOW}),
             id="a new one that goes, too",
         ),
-        pytest.param(None, id="none"),
     ],
 )
 def test_a_cache_that_is_behind_costs_the_next_namespace_of_the_name_nothing(
-    present: Namespace | None,
+    present: Namespace,
 ) -> None:
     behind = World(build_terminating_namespace()).view()
     plan = NamespaceController().reconcile("team", behind)
-    world = World(*([present] if present else []), config_map("kept", namespace="team"))
+    world = World(present, config_map("kept", namespace="team"))
     with pytest.raises(errors.CacheNotSynced, match="namespaces team is not the one that"):
         world.carry_out(plan)
     assert world.of(ConfigMap)
+
+
+def test_of_a_namespace_that_is_gone_nothing_is_left_to_do() -> None:
+    behind = World(build_terminating_namespace()).view()
+    outcome = World().carry_out(NamespaceController().reconcile("team", behind))
+    assert outcome.deletions == ()
 
 
 def test_events_go_last() -> None:
