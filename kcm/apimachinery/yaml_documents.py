@@ -5,11 +5,15 @@ here and not by Python. Aliases count in full, so that alias bombs are limited, 
 what they mean in Go's YAML 1.1 parser (yes/no/on/off are booleans, 0644 is octal, 1e3 is a number,
 dates and 12:30 stay text).
 
+JSON is YAML, and what programs send as YAML is mostly JSON, which Python's own parser reads ten
+times as fast. It gets what means the same to both.
+
 Source: sigs.k8s.io/yaml and kubectl's use of it, Kubernetes 1.33.
 """
 
 from __future__ import annotations
 
+import json
 import re
 from dataclasses import dataclass, field
 from typing import Any
@@ -17,6 +21,7 @@ from typing import Any
 import yaml
 
 from kcm import errors
+from kcm.apimachinery import nesting
 from kcm.apimachinery.nesting import MAX_DEPTH
 
 try:
@@ -37,6 +42,8 @@ _INT = re.compile(r"[-+]?(0b[01_]+|0x[0-9a-fA-F_]+|0o?[0-7_]+|[0-9][0-9_]*)", re
 _FLOAT = re.compile(r"[-+]?(\.[0-9]+|[0-9][0-9_]*(\.[0-9_]*)?)([eE][-+]?[0-9]+)?", re.ASCII)
 _NOT_FINITE = re.compile(r"[-+]?\.(inf|Inf|INF)|\.(nan|NaN|NAN)")
 _MERGE = "<<"
+# What JSON and YAML read differently: halves of characters, integers beyond 64 bits, merged keys.
+_AMBIGUOUS = re.compile(rb'\\u|[0-9]{19}|"<<"')
 _EXCESSIVE = "document contains excessive aliasing"
 
 
@@ -50,13 +57,45 @@ def load_yaml_documents(
     the list gets a message about it. Raises BadRequest, with the source, line and column.
     """
     objects: list[dict[str, Any]] = []
-    for line, document in _documents(text, source, repeated):
+    read = _read_json(text)
+    documents = [(1, read)] if read is not None else _documents(text, source, repeated)
+    for line, document in documents:
         if document is None:
             continue
         if not isinstance(document, dict):
             raise errors.BadRequest(f"{source}:{line}: a document must be a mapping")
         objects.extend(_unroll(document, f"{source}:{line}"))
     return objects
+
+
+def _read_json(text: str | bytes) -> dict[str, Any] | None:
+    """Returns the object of a JSON text, None for what is left to the parser of YAML: anything
+    else, and every fault, about which it has better words.
+    """
+    try:
+        data = text.encode() if isinstance(text, str) else text
+        if not data.startswith(b"{") or _AMBIGUOUS.search(data):
+            return None
+        nesting.check(data)
+        read: dict[str, Any] = json.loads(
+            data, object_pairs_hook=_require_unique, parse_constant=_refuse
+        )
+    except (ValueError, errors.BadRequest):
+        return None
+    return read
+
+
+def _require_unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """Returns the mapping. Raises ValueError for a key that is there twice."""
+    mapping = dict(pairs)
+    if len(mapping) != len(pairs):
+        raise ValueError
+    return mapping
+
+
+def _refuse(constant: str) -> None:
+    """Raises ValueError for NaN and Infinity, which are no JSON."""
+    raise ValueError(constant)
 
 
 def _unroll(document: dict[str, Any], where: str) -> list[dict[str, Any]]:

@@ -7,6 +7,7 @@ import pytest
 
 from kcm import errors
 from kcm.api.codec import load_yaml_documents
+from kcm.apimachinery import yaml_documents
 
 
 def load(text: bytes | str) -> list[dict[str, Any]]:
@@ -172,3 +173,35 @@ def test_many_merges_take_the_time_that_they_are_long() -> None:
 @pytest.mark.parametrize("text", ["0x" + "f" * 4_000, "0b" + "1" * 4_000, "0o" + "7" * 4_000])
 def test_a_number_larger_than_any_of_gos_is_text(text: str) -> None:
     assert value(text) == text
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        '{"kind": "ConfigMap", "data": {"a": "yes", "b": "12:30", "c": "0644", "d": ""}}',
+        '{"int": 7, "minus": -7, "float": 1.5, "large": 1e3, "whole": 1.0, "none": null}',
+        '{"list": [1, [2, {"three": []}], {}], "unicode": "é😀", "slash": "a\\/b\\n"}',
+        '{"kind": "List", "items": [{"kind": "Pod"}, {"kind": "Node"}]}',
+        '{"escaped": "\\u00e9\\ud83d\\ude00"}',
+        '{"beyond": 18446744073709551616, "almost": 1234567890123456789}',
+        '{"merged": {"<<": {"a": 1}, "b": 2}}',
+        '{"a": 1,}',
+        "{a: yes, b: [no]}",
+        '{"first": 1}\n---\n{"second": 2}',
+        '{"twice": 1, "twice": 2}',
+        '{"constant": NaN}',
+        '{"cut": ',
+        '{"deep": ' + "[" * 200 + "]" * 200 + "}",
+        '{"tab":\t1}',
+    ],
+)
+def test_json_means_what_it_means_as_yaml(text: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    def read() -> object:
+        try:
+            return load_yaml_documents(text)
+        except errors.BadRequest as error:
+            return str(error)
+
+    as_json = read()
+    monkeypatch.setattr(yaml_documents, "_read_json", lambda _: None)
+    assert repr(read()) == repr(as_json)
