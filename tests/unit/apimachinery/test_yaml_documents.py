@@ -193,6 +193,8 @@ def test_a_number_larger_than_any_of_gos_is_text(text: str) -> None:
         '{"cut": ',
         '{"deep": ' + "[" * 200 + "]" * 200 + "}",
         '{"tab":\t1}',
+        '{"infinite": 1e400, "minus": -0, "small": 1e-7}',
+        *(f'{{"odd": "a{sign} b"}}' for sign in "\x7f\x80\x85\x9f\u2028\u2029\ufeff\ufffe\uffff\t"),
     ],
 )
 def test_json_means_what_it_means_as_yaml(text: str, monkeypatch: pytest.MonkeyPatch) -> None:
