@@ -19,6 +19,7 @@ from kcm.apiserver.credentials import Certificate, FrontProxy
 from kcm.cli import commandlines
 from kcm.cli.up.children import ProcessSpec
 from kcm.options.commandline import parse_flags
+from kcm.options.groups import GenericOptions
 from kcm.options.manager import ManagerOptions, is_controller_enabled, resolve_names
 from kcm.redisio.embedded import EmbeddedServer, require_free_port
 from kcm.registry import controller_types
@@ -270,7 +271,8 @@ def process_specs(options: UpOptions, settings: Settings) -> list[ProcessSpec]:
         "KCM_FLOWER_PORT": str(options.flower_port),
         "PYTHONUNBUFFERED": "1",
     }
-    elsewhere = _works_elsewhere(env)
+    generic = ManagerOptions.load({}, {**os.environ, **env}).generic
+    elsewhere = bool(generic.kubeconfig)  # the objects are behind another API server
     pool = options.pool or (THREADS if elsewhere else PREFORK)
     # In threads on another API server, syncs mostly wait for it, and workers are managers as well.
     shares_caches = elsewhere and pool != PREFORK
@@ -296,7 +298,7 @@ def process_specs(options: UpOptions, settings: Settings) -> list[ProcessSpec]:
         command = commandlines.apiserver(flags)
         specs.append(ProcessSpec("apiserver", command, logs / "apiserver.log", env=env))
     if options.nodes:
-        external = ["--cloud-provider=external"] if _initializes_nodes(env) else []
+        external = ["--cloud-provider=external"] if _initializes_nodes(env, generic) else []
         count = f"--count={options.nodes}"
         command = commandlines.nodes([count, *external, *options.node_flags])
         specs.append(ProcessSpec("nodes", command, logs / "nodes.log", env=env))
@@ -311,18 +313,12 @@ def _default_cloud() -> str:
     return os.environ.get(CLOUD_ENV) or CLOUD
 
 
-def _initializes_nodes(environment: Mapping[str, str]) -> bool:
+def _initializes_nodes(environment: Mapping[str, str], generic: GenericOptions) -> bool:
     """Reports whether the cloud-node controller runs, for which nodes can wait."""
     if environment[CLOUD_ENV] != CLOUD:
         return False
-    controllers = ManagerOptions.load({}, {**os.environ, **environment}).generic.controllers
-    wanted = resolve_names(controllers, controller_types())
+    wanted = resolve_names(generic.controllers, controller_types())
     return is_controller_enabled("cloud-node-controller", (), wanted)
-
-
-def _works_elsewhere(environment: Mapping[str, str]) -> bool:
-    """Reports whether the objects are behind another API server."""
-    return bool(ManagerOptions.load({}, {**os.environ, **environment}).generic.kubeconfig)
 
 
 def absolute(settings: Settings) -> Settings:
