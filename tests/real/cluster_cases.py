@@ -26,8 +26,11 @@ from tests.real.objects import (
     template,
     workload,
 )
-from tests.real.runner import Case
+from tests.real.runner import Case, Step
 from tests.signing_requests import build_pem_authority, build_pem_request
+
+REQUESTS = "/apis/certificates.k8s.io/v1/certificatesigningrequests"
+DRIVER = "real.csi.example.com"
 
 
 def disruption(space: Space) -> Steps:
@@ -85,9 +88,9 @@ def ephemeral_volume(space: Space) -> Steps:
 
 
 def attach_detach(space: Space) -> Steps:
-    name, driver = f"pv-{space.name}", "real.csi.example.com"
+    name = f"pv-{space.name}"
     space.api.create(
-        "/apis/storage.k8s.io/v1/csidrivers", {"metadata": {"name": driver}, "spec": {}}
+        "/apis/storage.k8s.io/v1/csidrivers", {"metadata": {"name": DRIVER}, "spec": {}}
     )
     annotations = {"volumes.kubernetes.io/controller-managed-attach-detach": "true"}
     space.api.create(
@@ -97,22 +100,10 @@ def attach_detach(space: Space) -> Steps:
     assert node is not None
     csi = {
         "metadata": {"name": "attaching", "ownerReferences": owner("Node", "v1", node)},
-        "spec": {"drivers": [{"name": driver, "nodeID": "n", "topologyKeys": None}]},
+        "spec": {"drivers": [{"name": DRIVER, "nodeID": "n", "topologyKeys": None}]},
     }
     space.api.create("/apis/storage.k8s.io/v1/csinodes", csi)
-    claim = {"namespace": space.name, "name": "c"}
-    volume = {
-        "capacity": {"storage": "1Gi"},
-        "accessModes": ["ReadWriteOnce"],
-        "storageClassName": name,
-        "csi": {"driver": driver, "volumeHandle": "h"},
-        "claimRef": claim,
-    }
-    space.api.create("/api/v1/persistentvolumes", {"metadata": {"name": name}, "spec": volume})
-    wanted = {"requests": {"storage": "1Gi"}}
-    modes = {"accessModes": ["ReadWriteOnce"], "storageClassName": name}
-    space.create(PVC, "c", spec={**modes, "resources": wanted, "volumeName": name})
-    yield "bound", lambda: space.at(PVC, "c", "status", "phase") == "Bound"
+    yield _claim_volume(space, name)
     mount = {"name": "v", "persistentVolumeClaim": {"claimName": "c"}}
     space.create(PODS, "p", spec=template(volumes=[mount])["spec"] | {"nodeName": "attaching"})
     yield "attached", lambda: _attachments(space, name)
@@ -120,22 +111,11 @@ def attach_detach(space: Space) -> Steps:
 
 def expansion(space: Space) -> Steps:
     """A claim that asks for more is told that its driver's own controller has to do it."""
-    name, driver = f"grows-{space.name}", "real.csi.example.com"
-    storage_class = {"provisioner": driver, "allowVolumeExpansion": True}
+    name = f"grows-{space.name}"
+    storage_class = {"provisioner": DRIVER, "allowVolumeExpansion": True}
     classes = "/apis/storage.k8s.io/v1/storageclasses"
     space.api.create(classes, {"metadata": {"name": name}, **storage_class})
-    volume = {
-        "capacity": {"storage": "1Gi"},
-        "accessModes": ["ReadWriteOnce"],
-        "storageClassName": name,
-        "csi": {"driver": driver, "volumeHandle": "grows"},
-        "claimRef": {"namespace": space.name, "name": "c"},
-    }
-    space.api.create("/api/v1/persistentvolumes", {"metadata": {"name": name}, "spec": volume})
-    wanted = {"requests": {"storage": "1Gi"}}
-    modes = {"accessModes": ["ReadWriteOnce"], "storageClassName": name}
-    space.create(PVC, "c", spec={**modes, "resources": wanted, "volumeName": name})
-    yield "bound", lambda: space.at(PVC, "c", "status", "phase") == "Bound"
+    yield _claim_volume(space, name)
     more = {"spec": {"resources": {"requests": {"storage": "2Gi"}}}}
     space.api.patch(space.path(PVC, "c"), more)
 
@@ -145,27 +125,49 @@ def expansion(space: Space) -> Steps:
     yield "told", lambda: "ExternalExpanding" in list_reasons()
 
 
+def _claim_volume(space: Space, name: str) -> Step:
+    """Creates a volume of the driver, whose class has the same name, and the claim `c` that is to
+    be bound to it.
+    """
+    modes = {"accessModes": ["ReadWriteOnce"], "storageClassName": name}
+    volume = {
+        **modes,
+        "capacity": {"storage": "1Gi"},
+        "csi": {"driver": DRIVER, "volumeHandle": name},
+        "claimRef": {"namespace": space.name, "name": "c"},
+    }
+    space.api.create("/api/v1/persistentvolumes", {"metadata": {"name": name}, "spec": volume})
+    wanted = {"requests": {"storage": "1Gi"}}
+    space.create(PVC, "c", spec={**modes, "resources": wanted, "volumeName": name})
+    return "bound", lambda: space.at(PVC, "c", "status", "phase") == "Bound"
+
+
 def _attachments(space: Space, volume: str) -> list[Json]:
     listed = space.api.list("/apis/storage.k8s.io/v1/volumeattachments")
     return [a for a in listed if a["spec"]["source"].get("persistentVolumeName") == volume]
 
 
 def signing(space: Space) -> Steps:
-    """Approves and signs the client certificate of a node, which asks for it itself."""
-    request = build_pem_request("system:node:n1", ["system:nodes"])
+    """Signs the client certificate of a node, which asks for it itself."""
+    signer = "kubernetes.io/kube-apiserver-client"
+    path = _approve_request(space, build_pem_request("system:node:n1", ["system:nodes"]), signer)
+    yield "signed", lambda: (space.api.get(path) or {})["status"].get("certificate")
+
+
+def _approve_request(space: Space, request: bytes, signer: str) -> str:
+    """Creates and approves a signing request, and returns its path."""
     spec = {
         "request": base64.b64encode(request).decode(),
-        "signerName": "kubernetes.io/kube-apiserver-client",
+        "signerName": signer,
         "usages": ["client auth"],
     }
-    path = "/apis/certificates.k8s.io/v1/certificatesigningrequests"
     name = f"csr-{space.name}"
-    created = space.api.create(path, {"metadata": {"name": name}, "spec": spec})
+    created = space.api.create(REQUESTS, {"metadata": {"name": name}, "spec": spec})
     condition = {"type": "Approved", "status": "True", "reason": "Test", "message": "test"}
     approved = {**created, "status": {"conditions": [condition]}}
-    response = space.api.http.put(f"{path}/{name}/approval", json=approved)
+    response = space.api.http.put(f"{REQUESTS}/{name}/approval", json=approved)
     assert response.is_success, response.text
-    yield "signed", lambda: (space.api.get(f"{path}/{name}") or {})["status"].get("certificate")
+    return f"{REQUESTS}/{name}"
 
 
 def approving(space: Space) -> Steps:
@@ -187,46 +189,34 @@ def approving(space: Space) -> Steps:
         "signerName": "kubernetes.io/kube-apiserver-client-kubelet",
         "usages": ["digital signature", "client auth"],
     }
-    path = "/apis/certificates.k8s.io/v1/certificatesigningrequests"
     body = {"metadata": {"name": space.name}, "spec": spec}
     headers = {"impersonate-user": user, "impersonate-group": "system:authenticated"}
 
     def ask() -> bool:  # allowed once the server has seen the bindings
-        return space.api.http.post(path, json=body, headers=headers).is_success
+        return space.api.http.post(REQUESTS, json=body, headers=headers).is_success
 
     yield "asked", ask
     yield (
         "signed",
-        lambda: (space.api.get(f"{path}/{space.name}") or {})["status"].get("certificate"),
+        lambda: (space.api.get(f"{REQUESTS}/{space.name}") or {})["status"].get("certificate"),
     )
 
 
 def request_cleaning(space: Space) -> Steps:
     """A request goes when the certificate that somebody issued for it has expired."""
-    spec = {
-        "request": base64.b64encode(build_pem_request("somebody")).decode(),
-        "signerName": "real.example.com/signer",
-        "usages": ["client auth"],
-    }
-    path = "/apis/certificates.k8s.io/v1/certificatesigningrequests"
-    name = f"csr-{space.name}"
-    created = space.api.create(path, {"metadata": {"name": name}, "spec": spec})
-    condition = {"type": "Approved", "status": "True", "reason": "Test", "message": "test"}
-    decided = {**created, "status": {"conditions": [condition]}}
-    response = space.api.http.put(f"{path}/{name}/approval", json=decided)
-    assert response.is_success, response.text
+    path = _approve_request(space, build_pem_request("somebody"), "real.example.com/signer")
     soon = datetime.now(UTC) - timedelta(days=1) + timedelta(seconds=5)
     issued, _ = build_pem_authority(soon, days=1)
     certificate = base64.b64encode(issued).decode()
-    space.api.patch(f"{path}/{name}/status", {"status": {"certificate": certificate}})
-    assert space.api.get(f"{path}/{name}"), "gone before its time"
-    yield "gone", lambda: space.api.get(f"{path}/{name}") is None
+    space.api.patch(f"{path}/status", {"status": {"certificate": certificate}})
+    assert space.api.get(path), "gone before its time"
+    yield "gone", lambda: space.api.get(path) is None
 
 
 def attributes_class(space: Space) -> Steps:
     """A VolumeAttributesClass is protected while it is there, and goes when nothing uses it."""
     path, name = "/apis/storage.k8s.io/v1/volumeattributesclasses", space.name
-    body = {"metadata": {"name": name}, "driverName": "real.csi.example.com"}
+    body = {"metadata": {"name": name}, "driverName": DRIVER}
     space.api.create(path, {**body, "parameters": {"speed": "1"}})
 
     def is_protected() -> bool:
