@@ -17,6 +17,7 @@ from workers.config import configuration
 from workers.failovers import FollowMasterStep
 from workers.process import CurrentProcess
 from workers.tasks import register_tasks
+from workers.waking import WakeLoopStep
 
 
 def create_app(settings: Settings | None = None, options: ManagerOptions | None = None) -> Celery:
@@ -35,6 +36,7 @@ def create_app(settings: Settings | None = None, options: ManagerOptions | None 
     app.steps["consumer"].add(WatchManagerStep)
     app.steps["consumer"].add(BatchEventsStep)
     app.steps["consumer"].add(FollowMasterStep)
+    app.steps["consumer"].add(WakeLoopStep)
     register_tasks(app, controllers)
     signals.connect()
     remotecontrol.connect()
