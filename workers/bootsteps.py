@@ -1,7 +1,7 @@
 """Boot steps that run the manager beside the worker's tasks.
 
-On another API server, a worker whose tasks run in its own process is the manager as well (design
-0082). Every other worker has it as a child process (design 0031).
+A worker whose tasks run in its own process, in the pools `threads` and `solo`, is the manager as
+well (design 0082). A worker with children has it as a child process (design 0031).
 
 The worker's blueprint owns the manager's process. The consumer's blueprint sets the timer that
 restarts the manager, because its steps start again at every reconnect, which clears the worker's
@@ -20,7 +20,6 @@ from typing import Any
 import structlog
 from celery import bootsteps, signals
 
-from kcm.options.manager import ManagerOptions
 from kcm.settings import Settings
 from workers.process import process_of
 
@@ -92,7 +91,7 @@ class ManagerStep(bootsteps.StartStopStep):  # type: ignore[misc] # celery has n
     def __init__(self, worker: Any, **kwargs: Any) -> None:
         worker.kcm_manager = None
         if Settings().worker_manager:
-            if runs_in_own_process(worker) and ManagerOptions.load().generic.kubeconfig:
+            if runs_in_own_process(worker):
                 process_of(worker.app).manage()
             else:
                 worker.kcm_manager = ManagerProcess()

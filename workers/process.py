@@ -4,8 +4,8 @@ In the prefork pool each child has its own, created after the fork. The parent h
 cache or thread of kcm, since a child that inherits a held lock may wait for it forever. A child
 must be up within seconds, so the caches fill in a thread and the first task waits for them.
 
-Where syncs run in threads on another API server, the manager is part of this process and shares its
-caches (design 0082). It leads or waits to lead; the syncs run in either case.
+Where syncs run in threads of this process, the manager is part of it and shares its caches (design
+0082). It leads or waits to lead; the syncs run in either case.
 """
 
 from __future__ import annotations

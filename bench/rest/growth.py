@@ -100,7 +100,7 @@ def _measure_rate(bench: Bench, children: int) -> Sample:
     count, rounds = bench.sizes.many_sets, bench.sizes.rest_rounds
     rates = []
     with (
-        rest_system(bench, f"--concurrency={children}") as system,
+        rest_system(bench, "--pool=prefork", f"--concurrency={children}") as system,
         Watch(system.servers.api, REPLICA_SETS) as sets,
         Watch(system.servers.api, PODS) as pods,
     ):

@@ -8,7 +8,6 @@ import sys
 from collections.abc import Callable, Sequence
 
 import click
-import structlog
 
 from kcm import __version__, errors
 from kcm.logs import configure
@@ -20,8 +19,6 @@ from kcm.options.flags import all_flags
 from kcm.options.manager import ManagerOptions
 from kcm.settings import Settings
 
-log = structlog.get_logger("kcm.manager")
-
 
 def _main(stop_with_stdin: bool, version: bool, **params: object) -> None:
     if version:
@@ -32,27 +29,11 @@ def _main(stop_with_stdin: bool, version: bool, **params: object) -> None:
     options = ManagerOptions.load(read_given_flags(params, all_flags(command.types)))
     settings = Settings()
     configure(settings.log_format, settings.log_level)
-    log_flags(options)
     run = ManagerRun(build_context(settings, options, kind="manager"))
     _on_signals(run.ask_to_stop)
     if stop_with_stdin:
         _on_closed_stdin(run.ask_to_stop)
     click.get_current_context().exit(run.run())
-
-
-def log_flags(options: ManagerOptions) -> None:
-    """Logs the flags that were given, in one line, and at the level debug every flag with its
-    effective value and the source of the value.
-
-    No flag has a secret value: passwords and tokens are in files.
-    """
-    given = []
-    for flag, value in options.values():
-        text = f'--{flag.name}="{flag.format(value)}"'
-        if flag.name in options.sources:
-            given.append(text)
-        log.debug(f"FLAG: {text}", source=options.sources.get(flag.name, "default"))
-    log.info("Flags that were given", flags=" ".join(given))
 
 
 def _on_signals(stop: Callable[[], None]) -> None:

@@ -31,10 +31,26 @@ from kcm.manager.leaselock import AnnouncedLock, StoreLeaseLock
 from kcm.manager.manager import Manager
 from kcm.manager.metrics import build_registry
 from kcm.manager.serving import HealthServer, read_token
+from kcm.options.manager import ManagerOptions
 
 log = structlog.get_logger("kcm.manager")
 
 RENEWAL_TOLERANCE = 20.0  # seconds overdue until /healthz fails, as upstream
+
+
+def log_flags(options: ManagerOptions) -> None:
+    """Logs the flags that were given, in one line, and at the level debug every flag with its
+    effective value and the source of the value.
+
+    No flag has a secret value: passwords and tokens are in files.
+    """
+    given = []
+    for flag, value in options.values():
+        text = f'--{flag.name}="{flag.format(value)}"'
+        if flag.name in options.sources:
+            given.append(text)
+        log.debug(f"FLAG: {text}", source=options.sources.get(flag.name, "default"))
+    log.info("Flags that were given", flags=" ".join(given))
 
 
 class ManagerRun:
@@ -63,6 +79,7 @@ class ManagerRun:
         That is 0 after `ask_to_stop`, and 1 if the election was lost or the start failed. Raises
         ConfigurationError and StoreUnavailable.
         """
+        log_flags(self.context.options)
         log.info("Starting", version=__version__, loop_mode=self.context.loop_mode.value)
         self.server.start()
         try:

@@ -120,8 +120,8 @@ def test_wrong_manager_flags_are_refused_and_right_ones_arrive(system: System) -
     assert refused.returncode == 1
     assert "no-such-flag" in refused.stderr
     system.start("-v", "--", "--terminated-pod-gc-threshold=77")
-    manager_log = system.folder / "s" / "log" / "manager.log"
-    assert '--terminated-pod-gc-threshold="77"' in manager_log.read_text()
+    worker_log = system.folder / "s" / "log" / "worker.log"
+    assert '--terminated-pod-gc-threshold="77"' in worker_log.read_text()
     for said in ("Started controllers", "ready.", "Simulating nodes"):
         until(lambda said=said: said in system.text(), said)  # type: ignore[misc]
     lines = system.text().partition("Ctrl-C stops it all")[2].splitlines()

@@ -144,14 +144,14 @@ _DISPATCHED = "pods"  # the kind by whose dispatch lease a running manager is re
 @click.option(
     "--concurrency",
     type=click.IntRange(1, 256),
-    help="Syncs that one worker runs at a time. Default: 2, or 16 if the objects are behind "
-    "another API server.",
+    help="Syncs that one worker runs at a time. Default: 4, or 2 with prefork, or 16 in threads if "
+    "the objects are behind another API server.",
 )
 @click.option(
     "--pool",
     type=click.Choice(("prefork", "threads", "solo")),
-    help="Celery's pool in which a worker runs them. Default: prefork, or threads if the objects "
-    "are behind another API server.",
+    help="Celery's pool in which a worker runs them. Threads share one set of caches with the "
+    "manager; prefork has a process and caches for each sync. Default: threads.",
 )
 @click.option("-v", "--verbose", is_flag=True, help="Show all logs here, too.")
 @click.argument("manager_flags", nargs=-1, type=click.UNPROCESSED, metavar="[-- MANAGER FLAGS]")

@@ -142,7 +142,7 @@ class UpOptions:
     flower_port: int = 5555
     workers: int = 1
     concurrency: int | None = None  # None: what suits the pool
-    pool: str | None = None  # None: threads on another API server, else prefork
+    pool: str | None = None  # None: threads
     health_port: int = 10257
     api_port: int = 8001
     # the manager's flags as environment variables
@@ -272,11 +272,9 @@ def process_specs(options: UpOptions, settings: Settings) -> list[ProcessSpec]:
         "PYTHONUNBUFFERED": "1",
     }
     generic = ManagerOptions.load({}, {**os.environ, **env}).generic
-    elsewhere = bool(generic.kubeconfig)  # the objects are behind another API server
-    pool = options.pool or (THREADS if elsewhere else PREFORK)
-    # In threads on another API server, syncs mostly wait for it, and workers are managers as well.
-    shares_caches = elsewhere and pool != PREFORK
-    concurrency = options.concurrency or (16 if shares_caches else 2)
+    pool = options.pool or THREADS
+    shares_caches = pool != PREFORK  # a worker whose syncs run in its own process is the manager
+    concurrency = options.concurrency or _default_concurrency(pool, elsewhere=generic.kubeconfig)
     has_manager = settings.worker_manager and not shares_caches
     env["KCM_WORKER_MANAGER"] = str(settings.worker_manager and shares_caches).lower()
     logs = settings.state_dir / "log"
@@ -306,6 +304,15 @@ def process_specs(options: UpOptions, settings: Settings) -> list[ProcessSpec]:
         command = commandlines.node(options.real_node.arguments(settings))
         specs.append(ProcessSpec("kubelet", command, logs / "kubelet.log", env=env))
     return specs
+
+
+def _default_concurrency(pool: str, *, elsewhere: str) -> int:
+    """Returns how many syncs a worker runs at a time. With a kubeconfig, the objects are behind
+    another API server, and syncs mostly wait for it.
+    """
+    if pool == PREFORK:
+        return 2
+    return 16 if elsewhere else 4
 
 
 def _default_cloud() -> str:

@@ -34,11 +34,11 @@ def settings(tmp_path: Path, url: str = "") -> Settings:
 
 
 def test_each_process_has_its_name_log_and_environment(tmp_path: Path) -> None:
-    options = UpOptions(workers=2, concurrency=3, pool="threads", manager={"KCM_X": "1"})
+    options = UpOptions(workers=2, concurrency=3, pool="prefork", manager={"KCM_X": "1"})
     specs = {spec.name: spec for spec in process_specs(options, settings(tmp_path))}
     assert list(specs) == ["manager", "beat", "worker1", "worker2", "flower", "apiserver"]
     command = list(specs["worker2"].command)
-    assert command[-6:] == ["-n", "worker2@%h", "-c", "3", "-P", "threads"]
+    assert command[-6:] == ["-n", "worker2@%h", "-c", "3", "-P", "prefork"]
     assert "-E" in command
     assert specs["beat"].log == tmp_path / "log" / "beat.log"
     assert specs["flower"].env["KCM_X"] == "1"
@@ -48,7 +48,7 @@ def test_each_process_has_its_name_log_and_environment(tmp_path: Path) -> None:
 def test_a_port_of_0_leaves_a_process_out(tmp_path: Path) -> None:
     options = UpOptions(flower_port=0, api_port=0)
     names = [spec.name for spec in process_specs(options, settings(tmp_path))]
-    assert names == ["manager", "beat", "worker"]
+    assert names == ["beat", "worker"]
 
 
 @pytest.mark.parametrize("name", PORTS)
@@ -85,6 +85,17 @@ def test_a_pool_that_is_asked_for_is_taken_on_another_api_server_too(tmp_path: P
     assert [spec.name for spec in specs] == ["manager", "beat", "worker"]
     assert list(specs[-1].command)[-4:] == ["-c", "2", "-P", "prefork"]
     assert specs[-1].env["KCM_WORKER_MANAGER"] == "false"
+
+
+@pytest.mark.parametrize(("pool", "concurrency"), [(None, "4"), ("solo", "4")])
+def test_workers_with_syncs_in_their_own_process_are_managers_too(
+    tmp_path: Path, pool: str | None, concurrency: str
+) -> None:
+    options = UpOptions(flower_port=0, api_port=0, nodes=0, pool=pool)
+    beat, worker = process_specs(options, settings(tmp_path))
+    assert (beat.name, worker.name) == ("beat", "worker")
+    assert list(worker.command)[-4:] == ["-c", concurrency, "-P", pool or "threads"]
+    assert worker.env["KCM_WORKER_MANAGER"] == "true"
 
 
 def test_flags_about_access_reach_the_api_server(tmp_path: Path) -> None:

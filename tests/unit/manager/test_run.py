@@ -1,10 +1,10 @@
-"""What the manager's command logs."""
+"""What a manager logs when it starts."""
 
 from __future__ import annotations
 
 from structlog.testing import capture_logs
 
-from kcm.manager.command import log_flags
+from kcm.manager.run import log_flags
 from kcm.options.manager import ManagerOptions
 
 
