@@ -118,6 +118,10 @@ class Cluster(World):
         """Returns the pool's processes of all workers."""
         return [child for child in self._descendants() if "kcm.manager" not in _line(child)]
 
+    def syncing(self) -> list[psutil.Process]:
+        """Returns the processes that run syncs: the pool's, or the workers themselves."""
+        return self.children() if self.pool == "prefork" else [*self.workers]
+
     def managers(self) -> list[psutil.Process]:
         """Returns the managers beside the workers."""
         return [child for child in self._descendants() if "kcm.manager" in _line(child)]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import pytest
@@ -14,7 +15,19 @@ from tests.chaos.cluster import Cluster
 @pytest.fixture(scope="module")
 def cluster() -> Iterator[Cluster]:
     """Gives two workers with their managers, two beats, and a server behind a proxy."""
-    cluster = Cluster(workers=2, beats=2)
+    with _run(Cluster(workers=2, beats=2)) as cluster:
+        yield cluster
+
+
+@pytest.fixture(scope="module")
+def threaded() -> Iterator[Cluster]:
+    """Gives the same with workers that are managers and run syncs in threads, as `kcm up` does."""
+    with _run(Cluster(workers=2, beats=2, pool="threads", concurrency=4)) as cluster:
+        yield cluster
+
+
+@contextmanager
+def _run(cluster: Cluster) -> Iterator[Cluster]:
     try:
         cluster.start()
         workload.prepare(cluster)

@@ -74,13 +74,13 @@ def long_half_open_link(cluster: Cluster, rng: random.Random) -> None:
     cluster.proxy.thaw()
 
 
-def freeze_a_pool_child(cluster: Cluster, rng: random.Random) -> None:
+def freeze_a_process(cluster: Cluster, rng: random.Random) -> None:
     """Stops a process beyond its lease. It goes on as somebody who has lost its keys."""
-    child = rng.choice(cluster.children())
-    child.send_signal(signal.SIGSTOP)
-    let_time_pass(6, "the child sleeps beyond its lease")
-    if child.is_running():
-        child.send_signal(signal.SIGCONT)
+    process = rng.choice(cluster.syncing())
+    process.send_signal(signal.SIGSTOP)
+    let_time_pass(6, "the process sleeps beyond its lease")
+    if process.is_running():
+        process.send_signal(signal.SIGCONT)
 
 
 def lose_the_messages(cluster: Cluster, rng: random.Random) -> None:
@@ -185,7 +185,7 @@ FAULTS: tuple[Fault, ...] = (
     kill_the_server,
     stop_the_server,
     half_open_link,
-    freeze_a_pool_child,
+    freeze_a_process,
     lose_the_messages,
     flush_the_scripts,
     empty_the_server,
