@@ -100,7 +100,7 @@ class Settings(BaseSettings):
     worker_manager: bool = Field(
         default=True,
         description="Whether a Celery worker has a manager: a process beside it, or itself if its "
-        "syncs run in threads of its own. False if `kcm manager` runs on its own.",
+        "pool is `threads` or `solo`. False if `kcm manager` runs on its own.",
     )
     log_format: str = Field(
         default="console", pattern="^(console|json)$", description="`console` or `json`."

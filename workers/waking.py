@@ -3,7 +3,7 @@
 A worker takes no message while as many tasks run as it has threads (`worker_disable_prefetch`). At
 each turn, the event loop looks whether it may take the next one. A task that ends in a thread
 causes no turn of its own, so without this step the messages would wait for the next timer, for up
-to a second.
+to a second. Celery's issue 6941 has the same cause.
 """
 
 from __future__ import annotations

@@ -43,6 +43,7 @@ def worker(args: tuple[str, ...]) -> None:
     \b
     Examples:
       kcm worker -c 4
+      kcm worker -P threads -c 4              is the manager itself, in less memory
       kcm worker -c 4 -n big@%h -Q workloads,ticks
       KCM_WORKER_MANAGER=false kcm worker     if `kcm manager` runs on its own
     """
