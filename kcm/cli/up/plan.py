@@ -274,7 +274,8 @@ def process_specs(options: UpOptions, settings: Settings) -> list[ProcessSpec]:
     generic = ManagerOptions.load({}, {**os.environ, **env}).generic
     pool = options.pool or THREADS
     shares_caches = pool != PREFORK  # a worker whose syncs run in its own process is the manager
-    concurrency = options.concurrency or _default_concurrency(pool, elsewhere=generic.kubeconfig)
+    elsewhere = bool(generic.kubeconfig)
+    concurrency = options.concurrency or _default_concurrency(pool, elsewhere=elsewhere)
     has_manager = settings.worker_manager and not shares_caches
     env["KCM_WORKER_MANAGER"] = str(settings.worker_manager and shares_caches).lower()
     logs = settings.state_dir / "log"
@@ -306,9 +307,9 @@ def process_specs(options: UpOptions, settings: Settings) -> list[ProcessSpec]:
     return specs
 
 
-def _default_concurrency(pool: str, *, elsewhere: str) -> int:
-    """Returns how many syncs a worker runs at a time. With a kubeconfig, the objects are behind
-    another API server, and syncs mostly wait for it.
+def _default_concurrency(pool: str, *, elsewhere: bool) -> int:
+    """Returns how many syncs a worker runs at a time. If the objects are elsewhere, behind another
+    API server, syncs mostly wait for it.
     """
     if pool == PREFORK:
         return 2
