@@ -92,7 +92,7 @@ class ManagerStep(bootsteps.StartStopStep):  # type: ignore[misc] # celery has n
         worker.kcm_manager = None
         if Settings().worker_manager:
             if runs_in_own_process(worker):
-                process_of(worker.app).manage()
+                process_of(worker.app).manage(worker.concurrency)
             else:
                 worker.kcm_manager = ManagerProcess()
         if worker.kcm_manager is not None:

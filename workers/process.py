@@ -21,6 +21,7 @@ import structlog
 from celery import Celery
 
 from kcm import errors
+from kcm.coordination.workqueue import Standby
 from kcm.loops import start_thread
 from kcm.manager.context.context import ControllerContext, build_context
 from kcm.manager.ticks.runner import TickRunner
@@ -146,12 +147,15 @@ class WorkerProcess:
             context.shutdown()
 
 
-def _build_context(name: str, queues: Sequence[str], *, manages: bool) -> ControllerContext:
-    if not manages:
+def _build_context(name: str, queues: Sequence[str], threads: int | None) -> ControllerContext:
+    """`threads` is the number of threads that run tasks beside the manager, None without one."""
+    if threads is None:
         return build_context(name=name, queues=queues)
     # Of several workers on a host, one serves the port, and the others wait.
     options = ManagerOptions.load({"secure-port-wait": "true"})
-    return build_context(options=options, kind="manager", name=name, queues=queues)
+    context = build_context(options=options, kind="manager", name=name, queues=queues)
+    context.standby = Standby(threads)
+    return context
 
 
 def _build_manager(context: ControllerContext) -> ManagerRun:
@@ -171,7 +175,7 @@ class CurrentProcess:
         self._lock = threading.Lock()
         self._process: tuple[int, WorkerProcess] | None = None
         self._node: tuple[str, tuple[str, ...]] = ("", ())
-        self._manages = False
+        self._threads: int | None = None
 
     def describe(self, name: str, queues: Sequence[str]) -> None:
         """Records the Celery node's name and the queues that it consumes, for `kcm status`.
@@ -180,17 +184,20 @@ class CurrentProcess:
         """
         self._node = (name, tuple(queues))
 
-    def manage(self) -> None:
-        """Makes the manager part of the process that runs the tasks. It is called before that."""
-        self._manages = True
+    def manage(self, threads: int) -> None:
+        """Makes the manager part of the process that runs the tasks in a number of threads. It is
+        called before that.
+        """
+        self._threads = threads
 
     def get(self) -> WorkerProcess:
         """Returns this process's state."""
         with self._lock:
             if self._process is None or self._process[0] != os.getpid():
                 name, queues = self._node
-                build = partial(_build_context, name, queues, manages=self._manages)
-                self._process = (os.getpid(), WorkerProcess(build, manages=self._manages))
+                build = partial(_build_context, name, queues, self._threads)
+                manages = self._threads is not None
+                self._process = (os.getpid(), WorkerProcess(build, manages=manages))
             return self._process[1]
 
     def shutdown(self) -> None:

@@ -35,7 +35,7 @@ from kcm.api.scheme import Resource
 from kcm.apimachinery.meta_v1 import KubeObject
 from kcm.clock import Clock
 from kcm.coordination import FencedLease
-from kcm.coordination.workqueue import Addition, dispatch
+from kcm.coordination.workqueue import Addition, Standby, dispatch
 from kcm.loops import Loop, Turn
 from kcm.manager.positions import read_positions
 from kcm.reconcile.contract import Change, Controller, View, Watch
@@ -228,11 +228,15 @@ class Dispatcher(Loop):
     kinds that were listed again.
     """
 
-    def __init__(self, io: Any, kinds: Sequence[KindDispatcher], clock: Clock) -> None:
+    def __init__(
+        self, io: Any, kinds: Sequence[KindDispatcher], clock: Clock, standby: Standby
+    ) -> None:
+        """`standby` has the runs of this process that wait for keys."""
         super().__init__("kcm-dispatch")
         self._io = io
         self._kinds = kinds
         self._clock = clock
+        self._standby = standby
         self._followed = clock.monotonic()  # when other leaders' positions were read
         # Held while keys are sent: a position is confirmed only when all before it was sent.
         self._sending = threading.Lock()
@@ -324,8 +328,17 @@ class Dispatcher(Loop):
                 addition for pending in taken for addition in pending.additions
             )
             went_back = any(pending.went_back for pending in taken)
-            fence = kind.lease.fence
-            return dispatch(self._io, fence, positions, additions, went_back=went_back)
+            with self._standby.reserve({addition.queue for addition in additions}) as offer:
+                done = dispatch(
+                    self._io,
+                    kind.lease.fence,
+                    positions,
+                    additions,
+                    went_back=went_back,
+                    waiting=offer.names,
+                )
+                offer.hand_over(done.taken)
+            return done.added
         except errors.KcmError as error:
             kind.restore(taken)
             if isinstance(error, errors.Fenced):

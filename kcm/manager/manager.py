@@ -51,7 +51,7 @@ class Manager:
         )
         context.caches.ensure(list(context.controllers))
         self.kinds = [self._kind(r, routes) for r, routes in self._routes().items()]
-        self.dispatcher = Dispatcher(context.io, self.kinds, context.clock)
+        self.dispatcher = Dispatcher(context.io, self.kinds, context.clock, context.standby)
         context.caches.factory.on_turn(self._after_turn)
         self.queues = QueueKeeper(context.clients.client("queues").io, context.clock)
         self._ingest_lease = self.leases.add("ingest", _ignore_start, _ignore_stop)

@@ -14,7 +14,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 
 import structlog
@@ -25,6 +25,7 @@ from kcm.coordination.workqueue import (
     Finished,
     KeyLease,
     Renewer,
+    Standby,
     SyncResult,
     SyncStatus,
     WorkQueue,
@@ -52,6 +53,7 @@ _RESULTS = {
 FRESHNESS_TIMEOUT = 5.0  # seconds to wait for the caches before a sync is retried
 MAX_KEYS = 8  # the most keys that a run takes at a time
 RUN_BUDGET = 0.25  # seconds after which a run takes no more keys
+RUN_LIMIT = 2.0  # seconds after which a run that has waited for keys waits no more
 _SHOWN_FAILURES = 8
 
 
@@ -93,7 +95,7 @@ class RunnerProcess:
     """What all runners of a process share.
 
     The host makes the calls to clouds, and the observer is told of all syncs. After `stop`, keys
-    are abandoned.
+    are abandoned. Runs without keys wait in `standby`.
     """
 
     renewer: Renewer
@@ -102,6 +104,7 @@ class RunnerProcess:
     host: Host
     metrics: SyncMetrics | None = None
     observer: Observer | None = None
+    standby: Standby = field(default_factory=Standby)
 
 
 class Runner:
@@ -129,18 +132,40 @@ class Runner:
         self._stop = process.stop
         self._metrics = process.metrics
         self._observer = process.observer
+        self._standby = process.standby
         self._calling: set[str] = set()  # the tokens of the keys whose threads call the cloud
 
     def run(self, named: str, max_keys: int = MAX_KEYS, budget: float = RUN_BUDGET) -> int:
         """Takes keys, `named` first, syncs them, takes more, and returns how many there were.
 
         It takes up to `max_keys` at a time, and none after `budget` seconds, so that the messages
-        of other controllers get their turn. Raises SyncFailed when keys failed, and
-        StoreUnavailable when Redis is unavailable.
+        of other controllers get their turn. When none are left, it waits for more in a process that
+        dispatches keys (design 0084). Raises SyncFailed when keys failed, and StoreUnavailable when
+        Redis is unavailable.
+        """
+        waits_until = self._clock.monotonic() + RUN_LIMIT
+        ended: list[_Ended] = []
+        leases: Sequence[KeyLease] = self._queue.take(named, max_keys)
+        while leases:
+            burst, runs_empty = self._sync_burst(leases, max_keys, budget)
+            ended += burst
+            failed = [(end.lease.key, end.error) for end in burst if end.error is not None]
+            if failed:
+                raise SyncFailed(_join_failures(failed))
+            waits = runs_empty and self._clock.monotonic() < waits_until
+            leases = self._standby.wait(self._queue.name) if waits else []
+        return len(ended)
+
+    def _sync_burst(
+        self, leases: Sequence[KeyLease], max_keys: int, budget: float
+    ) -> tuple[list[_Ended], bool]:
+        """Syncs keys, takes more and syncs them, for `budget` seconds.
+
+        Returns the results, and whether no key was left.
         """
         deadline = self._clock.monotonic() + budget
         ended: list[_Ended] = []
-        leases = self._queue.take(named, max_keys)
+        goes_on = True
         while leases:
             self._renewer.hold(*leases)
             try:
@@ -151,10 +176,7 @@ class Runner:
             finally:
                 self._renewer.release(*(key for key in leases if key.token not in self._calling))
             leases = taken
-        failed = [(end.lease.key, end.error) for end in ended if end.error is not None]
-        if failed:
-            raise SyncFailed(_join_failures(failed))
-        return len(ended)
+        return ended, goes_on
 
     def _sync_all(self, leases: Sequence[KeyLease]) -> list[_Ended]:
         """Syncs the keys one after the other, and returns the results of those that have ended.

@@ -17,6 +17,7 @@ from kcm.coordination.workqueue.loops import Pump, Reaper
 from kcm.coordination.workqueue.metrics import QueueCollector
 from kcm.coordination.workqueue.queue import WorkQueue, configure_queues, read_stats, renew
 from kcm.coordination.workqueue.renewer import Renewer
+from kcm.coordination.workqueue.standby import Standby
 from kcm.coordination.workqueue.types import (
     Finished,
     KeyLease,
@@ -38,6 +39,7 @@ __all__ = [
     "QueueStats",
     "Reaper",
     "Renewer",
+    "Standby",
     "SyncResult",
     "SyncStatus",
     "WorkQueue",

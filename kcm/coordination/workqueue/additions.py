@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import islice
 
 from kcm import errors
+from kcm.coordination.workqueue.types import KeyLease, parse_leases
 from kcm.redisio import Fence, RedisIO
 from kcm.redisio.connection import Argument
 
@@ -31,6 +33,15 @@ class Addition:
         return [self.queue, delay, len(self.keys), *self.keys]
 
 
+@dataclass(frozen=True)
+class Dispatched:
+    """What a dispatch has done."""
+
+    added: int = 0  # keys that were not waiting already
+    # The keys that were taken, by the queues that were named as waiting.
+    taken: Mapping[str, Sequence[KeyLease]] = field(default_factory=dict)
+
+
 def add_keys(io: RedisIO, additions: Iterable[Addition]) -> int:
     """Adds keys, and returns the number of those that were not waiting already. Raises
     StoreUnavailable.
@@ -45,21 +56,23 @@ def dispatch(
     additions: Iterable[Addition],
     *,
     went_back: bool = False,
-) -> int:
+    waiting: Collection[str] = (),
+) -> Dispatched:
     """Adds keys and stores the positions up to which they were dispatched, under a fence (design
-    0005).
+    0005). Takes keys for the queues of which runs are `waiting` (design 0084).
 
     `positions` are the resourceVersions by resource. They are stored by the last call: a dispatcher
     that dies midway leaves keys without a position, which is harmless, and never a position without
     its keys. A position only increases, unless the data `went_back`, such as those of a restored
-    etcd. Returns the number of keys that were not waiting already.
+    etcd.
 
     Raises: Fenced when the lease is lost (that call wrote nothing), StoreUnavailable.
     """
     chunks = list(_chunks(additions)) or [[]]
-    added = 0
+    done = Dispatched()
     for number, chunk in enumerate(chunks, 1):
-        stored = positions if number == len(chunks) else {}
+        is_last = number == len(chunks)
+        stored, runs = (positions, waiting) if is_last else ({}, ())
         shown = {name: f"={at}" if went_back else at for name, at in stored.items()}
         pairs = [part for pair in shown.items() for part in pair]
         status, *rest = io.call(
@@ -68,12 +81,26 @@ def dispatch(
             io.keys.dispatch_position(),
             len(stored),
             *pairs,
+            len(runs),
+            *runs,
             *_flatten(chunk),
         )
         if status == "FENCED":
             raise errors.Fenced
-        added += int(rest[0])
-    return added
+        added, *parts = rest
+        taken = _parse_taken(io, runs, parts)
+        done = Dispatched(done.added + int(added), taken)
+    return done
+
+
+def _parse_taken(
+    io: RedisIO, runs: Collection[str], parts: Sequence[str]
+) -> dict[str, list[KeyLease]]:
+    rest = iter(parts)
+    return {
+        queue: parse_leases(queue, io.keys.queue(queue, "running"), list(islice(rest, int(size))))
+        for queue, size in zip(runs, rest, strict=False)
+    }
 
 
 def _flatten(additions: Iterable[Addition]) -> list[Argument]:

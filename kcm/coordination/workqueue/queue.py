@@ -8,13 +8,19 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Mapping, Sequence
-from itertools import islice
 
 from kcm import errors
 from kcm.clock import Clock, RealClock
 from kcm.coordination.workqueue.additions import Addition, add_keys
 from kcm.coordination.workqueue.config import QueueConfig
-from kcm.coordination.workqueue.types import Finished, KeyLease, QueueStats, SyncResult, parse_stats
+from kcm.coordination.workqueue.types import (
+    Finished,
+    KeyLease,
+    QueueStats,
+    SyncResult,
+    parse_leases,
+    parse_stats,
+)
 from kcm.redisio import Fence, RedisIO
 from kcm.redisio.connection import Argument
 from kcm.redisio.scripts import NO_FENCE
@@ -76,28 +82,7 @@ class WorkQueue:
         _, *taken = self.io.call(
             "queue_take", self.name, named or "", max_keys, "1" if answers_message else "0"
         )
-        return self._leases(taken)
-
-    def _leases(self, taken: Sequence[str]) -> list[KeyLease]:
-        """Returns the leases in the reply to a take, which is empty if no key was taken."""
-        limit, *rest = taken or ("0",)
-        parts = iter(rest)
-        leases = []
-        while part := tuple(islice(parts, 4)):
-            leases.append(self._lease(part, int(limit)))
-        return leases
-
-    def _lease(self, part: Sequence[str], limit: int) -> KeyLease:
-        key, token, failures, waited = part
-        return KeyLease(
-            queue=self.name,
-            key=key,
-            token=token,
-            failures=int(failures),
-            waited=float(waited) / 1000,
-            fence=Fence(self._running_key, key, token),
-            renew_limit=limit / 1000,
-        )
+        return parse_leases(self.name, self._running_key, taken)
 
     def finish(self, lease: KeyLease, outcome: SyncResult) -> Finished:
         """Ends one sync of a key; see `finish_all`."""
@@ -125,7 +110,7 @@ class WorkQueue:
             Finished(status == "LOST", float(delay) / 1000 if delay else None)
             for status, delay in zip(answers[::2], answers[1::2], strict=True)
         ]
-        return finished, self._leases(taken)
+        return finished, parse_leases(self.name, self._running_key, taken)
 
     def stats(self) -> QueueStats:
         """Returns the statistics of the queue at this moment."""

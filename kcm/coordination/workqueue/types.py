@@ -22,6 +22,26 @@ class KeyLease:
     renew_limit: float  # seconds after the take when renewal stops
 
 
+def parse_leases(queue: str, running_key: str, taken: Sequence[str]) -> list[KeyLease]:
+    """Returns the leases in the reply to a take, which is empty if no key was taken.
+
+    `running_key` names the hash with the tokens of the queue's keys.
+    """
+    limit, *rest = taken or ("0",)
+    return [
+        KeyLease(
+            queue=queue,
+            key=key,
+            token=token,
+            failures=int(failures),
+            waited=float(waited) / 1000,
+            fence=Fence(running_key, key, token),
+            renew_limit=int(limit) / 1000,
+        )
+        for key, token, failures, waited in zip(*[iter(rest)] * 4, strict=True)
+    ]
+
+
 class SyncStatus(StrEnum):
     """How the sync of a key ended. The comments are client-go's calls."""
 

@@ -25,7 +25,7 @@ from kcm.coordination import new_holder
 from kcm.coordination.failovers import failover_loops
 from kcm.coordination.lease import DURATION
 from kcm.coordination.presence import Member, Presence
-from kcm.coordination.workqueue import Renewer, WorkQueue
+from kcm.coordination.workqueue import Renewer, Standby, WorkQueue
 from kcm.informers.factory import SharedInformerFactory
 from kcm.informers.options import InformerOptions
 from kcm.informers.source import LevelSource, ListerWatcher
@@ -117,6 +117,8 @@ class ControllerContext:
     # controller may start informers of its own. After that, `start_informers` starts those that are
     # requested late.
     informers_started: threading.Event = field(default_factory=threading.Event)
+    # The runs that wait for keys, which the manager in the same process gives them.
+    standby: Standby = field(default_factory=Standby)
     _runs_loops: bool = False
 
     @property
@@ -181,7 +183,13 @@ class ControllerContext:
         """Returns the runner of the controller's keys in this process."""
         client = self.clients.client(controller.name)
         process = RunnerProcess(
-            self.renewer, self.clock, self.stop, self.host, self.metrics, self.store.observer
+            self.renewer,
+            self.clock,
+            self.stop,
+            self.host,
+            self.metrics,
+            self.store.observer,
+            self.standby,
         )
         return Runner(
             controller,
@@ -231,6 +239,7 @@ class ControllerContext:
     def stop_loops(self) -> None:
         """Stops every loop, within about a second."""
         self.stop.set()
+        self.standby.close()
         self.host.stop()
         self.caches.factory.shutdown()
 

@@ -48,7 +48,7 @@ class Bench:
             )
             for resource, watch in zip((SETS, PODS), controller.watches(), strict=True)
         ]
-        self.dispatcher = Dispatcher(context.io, self.kinds, RealClock())
+        self.dispatcher = Dispatcher(context.io, self.kinds, RealClock(), context.standby)
 
     def lead(self) -> None:
         for kind in self.kinds:

@@ -256,8 +256,8 @@ def test_dispatch_marks_and_stores_its_position_only_under_its_fence(
 ) -> None:
     io.execute("HSET", io.keys.lease("dispatch"), "token", "7")
     fence = Fence(io.keys.lease("dispatch"), "token", "7")
-    assert dispatch(io, fence, {"pods": 41}, [Addition("replicaset", ("a",))]) == 1
-    assert dispatch(io, fence, {"pods": 42}, []) == 0
+    assert dispatch(io, fence, {"pods": 41}, [Addition("replicaset", ("a",))]).added == 1
+    assert dispatch(io, fence, {"pods": 42}, []).added == 0
     io.execute("HSET", io.keys.lease("dispatch"), "token", "8")
     before = state(io)
     with pytest.raises(errors.Fenced):
@@ -285,7 +285,7 @@ def test_a_large_dispatch_is_split_and_stores_its_position_at_the_end(
     io.execute("HSET", io.keys.lease("dispatch"), "token", "7")
     fence = Fence(io.keys.lease("dispatch"), "token", "7")
     many = tuple(f"default/web-{i}" for i in range(2500))
-    assert dispatch(io, fence, {"pods": 9}, [Addition(queue.name, many)]) == 2500
+    assert dispatch(io, fence, {"pods": 9}, [Addition(queue.name, many)]).added == 2500
     assert queue.stats().depth == 2500
     assert io.execute("HGET", io.keys.dispatch_position(), "pods") == b"9"
 
@@ -293,7 +293,7 @@ def test_a_large_dispatch_is_split_and_stores_its_position_at_the_end(
 def test_the_fence_of_a_lease_holds_until_the_run_ends(queue: WorkQueue, io: RedisIO) -> None:
     queue.add("a")
     (lease,) = queue.take()
-    assert dispatch(io, lease.fence, {}, [Addition(queue.name, ("b",))]) == 1
+    assert dispatch(io, lease.fence, {}, [Addition(queue.name, ("b",))]).added == 1
     queue.forget("a", fence=lease.fence)
     queue.finish(lease, SyncResult.done())
     with pytest.raises(errors.Fenced):

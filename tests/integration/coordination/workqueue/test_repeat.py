@@ -28,7 +28,7 @@ def arrange(io: RedisIO) -> str:
 CALLS: dict[str, list[str | int]] = {
     "queue_configure": [Q, 2, "cap", 5],
     "queue_add": [Q, 0, 2, "new", "running", Q, "limited", 1, "failing", Q, 50, 1, "later"],
-    "queue_dispatch": ["", "", "", "kcm:dispatch:position", 1, "pods", 4, Q, 0, 1, "new"],
+    "queue_dispatch": ["", "", "", "kcm:dispatch:position", 1, "pods", 4, 1, Q, Q, 0, 1, "new"],
     "queue_take": [Q, "", 8, 1],
     "queue_finish": [Q, 0, "running", "TOKEN", "retry", 0],
     "queue_renew": [Q, "running", "TOKEN"],

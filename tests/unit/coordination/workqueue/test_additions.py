@@ -59,4 +59,4 @@ def test_the_position_goes_with_the_last_call_of_a_dispatch() -> None:
 def test_a_dispatch_without_marks_still_stores_its_position() -> None:
     new_recorder, io = recorder()
     dispatch(io, Fence("f", "token", "3"), {"pods": 7}, [])
-    assert new_recorder.calls[0][5:] == (1, "pods", 7)
+    assert new_recorder.calls[0][5:] == (1, "pods", 7, 0)
