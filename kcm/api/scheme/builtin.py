@@ -236,10 +236,10 @@ for _resource in BUILT_IN.served():
 
 
 def build_schemas() -> None:
-    """Builds pydantic's schemas of the kinds that every process reads.
+    """Builds pydantic's schemas of all kinds, in 0.1 s.
 
-    A process calls it before it forks: otherwise each of its children builds them when it first
-    decodes such an object, in 50 ms.
+    A process calls it before it forks: otherwise each of its children builds the schema of a kind
+    when it first decodes such an object, in up to 30 ms.
     """
-    for name in ("nodes", "pods"):
-        BUILT_IN.lookup(name).model.model_rebuild()
+    for resource in BUILT_IN.resources():
+        resource.model.model_rebuild()

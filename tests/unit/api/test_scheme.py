@@ -1,5 +1,7 @@
 """The registry of kinds."""
 
+import subprocess
+import sys
 from collections.abc import Callable
 
 import pytest
@@ -104,3 +106,18 @@ def test_what_is_registered_already_is_refused() -> None:
 
 def test_the_uid_of_a_built_object_is_stable() -> None:
     assert builders.pod("a").uid == builders.pod("a").uid != builders.pod("b").uid
+
+
+_INCOMPLETE = """
+from kcm.api.scheme import BUILT_IN, build_schemas
+build_schemas()
+kinds = (resource.model for resource in BUILT_IN.resources())
+print(*(kind.__name__ for kind in kinds if not kind.__pydantic_complete__))
+"""
+
+
+def test_a_process_that_forks_has_built_the_schemas_of_all_kinds() -> None:
+    shown = subprocess.run(
+        [sys.executable, "-c", _INCOMPLETE], capture_output=True, text=True, check=True
+    )
+    assert shown.stdout.split() == []

@@ -4,12 +4,13 @@ import copy
 from collections.abc import Callable
 
 import pytest
+from pydantic import ValidationError
 
 from kcm.api import codec
 from kcm.api.core_v1 import Pod
 from kcm.api.core_v1.pods import PodStatus
 from kcm.api.scheme import BUILT_IN
-from kcm.apimachinery.base import compact, drop_unknown, to_wire
+from kcm.apimachinery.base import Model, compact, drop_unknown, to_wire
 from kcm.testing import builders
 from tests.typed_objects import decode_as
 
@@ -166,3 +167,35 @@ def test_unknown_fields_are_dropped_at_any_depth_and_the_rest_is_shared() -> Non
     assert (kept, kept.metadata) == (clean, strange.metadata)
     assert kept.metadata is strange.metadata
     assert codec.encode(kept) == codec.encode(clean)
+
+
+class Leaf(Model):
+    """A struct at the bottom."""
+
+    name: str = ""
+
+
+class Branch(Model):
+    """A struct with others in a list, in a map, and with itself."""
+
+    leaves: list[Leaf] | None = None
+    by_name: dict[str, Leaf] | None = None
+    branches: "list[Branch] | None" = None
+
+
+def test_a_struct_has_its_schema_before_the_class_that_has_it() -> None:
+    class Tree(Model):
+        root: Branch | None = None
+
+    assert not Leaf.__pydantic_complete__
+    tree = Tree.model_validate_json('{"root": {"branches": [{"leaves": [{"name": "a"}]}]}}')
+    assert [each.__pydantic_complete__ for each in (Leaf, Branch, Tree)] == [True, True, True]
+    assert Tree.model_rebuild() is None
+    assert tree.root is not None
+    assert tree.root.branches == [Branch(leaves=[Leaf(name="a")])]
+
+
+def test_a_fault_below_a_struct_with_a_schema_is_told_with_its_path() -> None:
+    with pytest.raises(ValidationError) as failed:
+        Branch.model_validate_json('{"branches": [{"byName": {"b": {"name": 1}}}]}')
+    assert failed.value.errors()[0]["loc"] == ("branches", 0, "byName", "b", "name")
