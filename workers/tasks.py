@@ -2,8 +2,8 @@
 
 The latter have names such as `kcm.nodelifecycle.monitorNodeStatus`. The argument of a sync is the
 key for which its message was sent; Flower shows `default/web +7` if seven more keys waited then.
-The run takes more keys as long as any wait, for up to 0.25 s. A failed sync raises, so that
-Flower shows it as failed; the queue, not Celery, retries it.
+The run takes more keys as long as any wait, for up to 0.25 s, and may wait for others (design
+0084). A failed sync raises, so that Flower shows it as failed; the queue, not Celery, retries it.
 """
 
 from __future__ import annotations

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 
 import pytest
@@ -9,7 +10,7 @@ import pytest
 from kcm.api.scheme import BUILT_IN
 from kcm.clock import RealClock
 from kcm.coordination import FencedLease
-from kcm.coordination.workqueue import Addition
+from kcm.coordination.workqueue import Addition, Standby
 from kcm.manager.context.context import ControllerContext
 from kcm.manager.dispatch import Dispatcher, KindDispatcher, WatchRoute
 from kcm.manager.recovery import recover
@@ -125,6 +126,41 @@ def test_a_key_is_sent_at_once_with_the_positions_before_it(bench: Bench, io: Re
     assert take_waiting_keys(io) == {"default/web"}
     position = io.execute("HGET", io.keys.dispatch_position(), "pods")
     assert position.decode() == last.metadata.resource_version
+
+
+def test_a_run_of_this_process_that_waits_gets_its_key_at_once(
+    context: ControllerContext, io: RedisIO
+) -> None:
+    context.standby = Standby(threads=2)
+    bench = Bench(context, "one")
+    bench.lead()
+    bench.start()
+    with ThreadPoolExecutor(1) as pool:
+        run = pool.submit(context.standby.wait, "recording", 30.0)
+        until(lambda: context.standby.list_waiting() == ("recording",))
+        Store(io).create(pod("a", labels={"for": "web"}))
+        bench.settle()
+        bench.dispatcher.send()
+        assert [lease.key for lease in run.result(10)] == ["default/web"]
+    assert take_waiting_keys(io) == set()
+
+
+def test_a_run_that_waits_ends_when_its_key_cannot_be_sent(
+    context: ControllerContext, io: RedisIO
+) -> None:
+    context.standby = Standby(threads=2)
+    bench = Bench(context, "one")
+    bench.lead()
+    bench.start()
+    with ThreadPoolExecutor(1) as pool:
+        run = pool.submit(context.standby.wait, "recording", 30.0)
+        until(lambda: context.standby.list_waiting() == ("recording",))
+        Store(io).create(pod("a", labels={"for": "web"}))
+        bench.settle()
+        io.execute("HSET", io.keys.lease("dispatch:pods"), "token", "9")
+        bench.dispatcher.send()
+        assert run.result(10) == []
+    assert take_waiting_keys(io) == set()
 
 
 def test_a_moved_label_marks_the_old_and_the_new_owner(bench: Bench, io: RedisIO) -> None:
