@@ -37,10 +37,12 @@ from kcm.helpers.pods import (
 )
 from kcm.sdk import (
     BY_CONTROLLER,
+    Change,
     Controller,
     Create,
     Delete,
     Options,
+    Outcome,
     Plan,
     View,
     Watch,
@@ -84,7 +86,27 @@ class ReplicaSetController(Controller):
     model: ClassVar[type[ReplicaSet] | type[ReplicationController]] = ReplicaSet
 
     def watches(self) -> tuple[Watch[Any], ...]:
-        return (Watch(self.model, own_key), Watch(Pod, owner_keys(self.model)))
+        return (Watch(self.model, self._unsettled_key), Watch(Pod, owner_keys(self.model)))
+
+    def _unsettled_key(self, change: Change[Any], view: View) -> Iterable[str]:
+        """Returns the key of a ReplicaSet unless only its status has changed, to what it has to be.
+
+        Most changes of a status are the controller's own, and would cause a sync that does nothing.
+        """
+        old, new = change.old, change.new
+        if old is None or new is None or old.spec != new.spec or old.metadata == new.metadata:
+            return own_key(change, view)
+        return () if self._is_settled(new, view) else own_key(change, view)
+
+    def _is_settled(self, rs: ReplicaOwner, view: View) -> bool:
+        """Reports whether a sync would change nothing."""
+        selector = selector_of(rs)
+        if selector is None or rs.deleting or self._reports_terminating():
+            return False
+        counts = look_up_counts(rs, selector, view)
+        if counts is None or counts.replicas != _read_replicas(rs):
+            return False
+        return status_after(ReplicaSetObservation(rs, counts, None, view.now), Outcome()) is None
 
     def concurrent_syncs(self) -> int:
         return int(self.options.concurrent_replicaset_syncs)

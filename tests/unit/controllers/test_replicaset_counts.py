@@ -15,7 +15,8 @@ from kcm.apimachinery.meta_v1 import KubeObject
 from kcm.controllers.replicaset import ReplicaSetController, ReplicaSetOptions
 from kcm.controllers.replicaset.status import look_up_counts
 from kcm.helpers.owners import selector_of
-from kcm.reconcile.plan import Outcome, Plan
+from kcm.reconcile.plan import Outcome, Plan, UpdateStatus
+from kcm.sdk import Change
 from kcm.testing.builders import START, pod, replica_set
 from kcm.testing.views import FakeView
 
@@ -100,3 +101,57 @@ def test_the_cache_knows_the_counts_unless_pods_have_to_be_looked_at(
     ]
     view = FakeView(rs, *objects, controller=CONTROLLER)
     assert (look_up_counts(rs, selector(rs), view) is not None) == is_known
+
+
+def list_keys(old: ReplicaSet, new: ReplicaSet, *pods: Pod) -> list[str]:
+    """Returns the keys that a change of a ReplicaSet touches."""
+    watch, _ = CONTROLLER.watches()
+    return list(watch.keys(Change(old, new), FakeView(new, *pods, controller=CONTROLLER)))
+
+
+def write_status(rs: ReplicaSet, *pods: Pod) -> ReplicaSet:
+    """Returns the ReplicaSet with the status that its controller writes."""
+    view = FakeView(rs, *pods, controller=CONTROLLER)
+    update = CONTROLLER.reconcile(rs.key, view).status_after(Outcome())
+    assert isinstance(update, UpdateStatus)
+    written = update.new.with_metadata(resource_version="2")
+    assert isinstance(written, ReplicaSet)
+    return written
+
+
+@settings(max_examples=300, deadline=None)
+@given(PODS, st.integers(0, 6), st.booleans())
+def test_a_change_that_causes_no_sync_leaves_a_sync_nothing_to_do(
+    shapes: list[dict[str, Any]], replicas: int, wrong: bool
+) -> None:
+    before = replica_set(replicas=replicas, metadata={"resource_version": "1"})
+    pods = build_pods(before, shapes)
+    status = before.status.replace(replicas=0 if wrong else len(pods), ready_replicas=None)
+    after = before.with_status(status).with_metadata(resource_version="2")
+    plan = CONTROLLER.reconcile(after.key, FakeView(after, *pods, controller=CONTROLLER))
+    writes, status_update, requeue_after = summary(plan)
+    has_work = bool(writes) or status_update is not None or requeue_after is not None
+    assert bool(list_keys(before, after, *pods)) == has_work
+
+
+def test_its_own_status_causes_no_sync_and_another_one_does() -> None:
+    before = replica_set(replicas=1, metadata={"resource_version": "1"})
+    own = pod("web-0", owner=before)
+    after = write_status(before, own)
+    assert list_keys(before, after, own) == []
+    foreign = after.with_status(after.status.replace(replicas=7))
+    assert list_keys(before, foreign, own) == [before.key]
+
+
+def test_what_is_no_change_of_the_status_alone_causes_a_sync() -> None:
+    before = replica_set(replicas=1, metadata={"resource_version": "1"})
+    own = pod("web-0", owner=before)
+    after = write_status(before, own)
+    other = after.with_spec(after.spec.replace(min_ready_seconds=5))
+    assert list_keys(before, other, own) == [before.key]
+    assert list_keys(after, after, own) == [before.key]  # a resync
+    deleting = after.with_metadata(deletion_timestamp=START, finalizers=["a/b"])
+    assert list_keys(before, deleting, own) == [before.key]
+    watch, _ = CONTROLLER.watches()
+    for change in (Change(None, after), Change(after, None)):
+        assert list(watch.keys(change, FakeView(after, own))) == [before.key]
