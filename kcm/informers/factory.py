@@ -123,6 +123,10 @@ class SharedInformerFactory:
         """
         return self._context.progress.position_of(resource)
 
+    def has_listed(self, resource: Resource) -> bool:
+        """Reports whether there are caches of the kind, and all of them have their first list."""
+        return self._context.progress.has_listed(resource)
+
     def hurrying(self) -> AbstractContextManager[None]:
         """Makes the informers read without rest until the context ends."""
         return self._context.progress.hurrying()

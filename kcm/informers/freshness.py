@@ -84,6 +84,11 @@ class CacheProgress:
             raise CacheNotSynced(f"no informer caches {resource.name}")
         return min(mark.reached for mark in marks)
 
+    def has_listed(self, resource: Resource) -> bool:
+        """Reports whether there are caches of the kind, and all of them have their first list."""
+        marks = self._marks.get(resource, ())
+        return bool(marks) and all(mark.reached > NOTHING for mark in marks)
+
     def on_wait(self, hurry: Callable[[], None]) -> None:
         """Sets a function that is called whenever a thread begins to wait."""
         self._hurry = hurry

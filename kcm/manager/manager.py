@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable, Sequence
-from contextlib import suppress
 from functools import partial
 
 import structlog
@@ -138,11 +137,9 @@ class Manager:
         to the follower of kinds, which recovers what happened before.
         """
         self.dispatcher.send()
-        position_of = self.context.caches.factory.position_of
-        with suppress(errors.CacheNotSynced):  # a custom kind that has just gone
-            unrecovered = (kind.resource for kind in self.kinds if not kind.is_recovered)
-            if any(position_of(resource) >= 0 for resource in unrecovered):
-                self.kind_follower.wake()
+        unrecovered = (kind.resource for kind in self.kinds if not kind.is_recovered)
+        if any(map(self.context.caches.factory.has_listed, unrecovered)):
+            self.kind_follower.wake()
 
     def _took_over(self, fence: Fence) -> None:
         self._wake_dispatcher()

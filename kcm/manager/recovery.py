@@ -25,8 +25,8 @@ def recover(context: ControllerContext, kinds: Iterable[KindDispatcher]) -> bool
     """Makes the dispatchers whose kinds have been listed since the last call enqueue the keys of
     all deletions since the stored positions, and reports whether there were any.
     """
-    position_of = context.caches.factory.position_of
-    listed = [each for each in kinds if not each.is_recovered and position_of(each.resource) >= 0]
+    has_listed = context.caches.factory.has_listed  # not of a custom kind that has just gone
+    listed = [each for each in kinds if not each.is_recovered and has_listed(each.resource)]
     positions = read_positions(context.io, [kind.resource for kind in listed])
     for kind in listed:
         if kind.resource in positions:

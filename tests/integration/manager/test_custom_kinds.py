@@ -15,8 +15,11 @@ from kcm.apiextensions.registration import custom_names, unregister
 from kcm.apimachinery.meta_v1 import KubeObject, OwnerReference
 from kcm.clock import RealClock
 from kcm.controllers.garbagecollector import GarbageCollector
+from kcm.coordination import FencedLease
 from kcm.manager.context.context import ControllerContext, build_context
+from kcm.manager.dispatch import KindDispatcher
 from kcm.manager.manager import KindFollower, Manager
+from kcm.manager.recovery import recover
 from kcm.reconcile.plan import Delete
 from kcm.redisio import RedisIO
 from kcm.settings import Settings
@@ -242,3 +245,21 @@ def test_dispatch_ends_with_the_kind(store: Store, collecting: Collecting) -> No
     collecting.context.caches._refresh = None
     follower.turn(0.0)
     until(lambda: NAME not in {kind.resource.name for kind in collecting.manager.kinds})
+
+
+def test_a_kind_that_goes_before_its_first_list_was_recovered_holds_up_no_other(
+    store: Store, collecting: Collecting
+) -> None:
+    context = collecting.context
+    define(store)
+    context.caches.follow()
+    resource = context.store.scheme.by_name(NAME)
+    going, staying = (
+        KindDispatcher(each, [], FencedLease(context.io, each.name, "me"), lambda: None, print)
+        for each in (resource, pod("p").resource)
+    )
+    unregister(context.store.scheme, NAME)
+    context.caches._refresh = None
+    context.caches.follow()
+    assert recover(context, [going, staying])
+    assert (going.is_recovered, staying.is_recovered) == (False, True)
