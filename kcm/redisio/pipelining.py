@@ -55,6 +55,7 @@ class _Link(asyncio.Protocol):
         self._timeout = timeout
         self._reader = hiredis.Reader(replyError=DefaultParser.parse_error)
         self._waiting: deque[_Exchange] = deque()
+        self._unsent: list[bytes] = []  # commands that this turn of the loop sends together
         self._transport: asyncio.Transport | None = None
         self._watchdog: asyncio.TimerHandle | None = None
         self._lost: asyncio.Future[None] = self._loop.create_future()
@@ -73,11 +74,21 @@ class _Link(asyncio.Protocol):
         if self._transport is None or self._transport.is_closing():
             raise LinkError("closed before the command was sent")
         future: asyncio.Future[list[Reply]] = self._loop.create_future()
+        if not self._waiting:
+            self._transport.write(packed)
+        else:
+            if not self._unsent:
+                self._loop.call_soon(self._send_rest)
+            self._unsent.append(packed)
         self._waiting.append(_Exchange(count, future, self._loop.time() + self._timeout))
-        self._transport.write(packed)
         if self._watchdog is None:
             self._watchdog = self._loop.call_later(self._timeout, self._check_deadline)
         return future
+
+    def _send_rest(self) -> None:
+        packed, self._unsent = b"".join(self._unsent), []
+        if self._transport is not None:
+            self._transport.write(packed)
 
     def close(self) -> None:
         """Closes the connection. Calls that wait for replies raise LinkError."""
