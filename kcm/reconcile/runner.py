@@ -12,7 +12,7 @@ Modelled after controller-runtime pkg/internal/controller/controller.go.
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -35,9 +35,9 @@ from kcm.reconcile.caches import Caches
 from kcm.reconcile.carrying import CarriedPlan, PlanCarrier
 from kcm.reconcile.consistency import Consistency, SyncExpectations
 from kcm.reconcile.contract import Controller
+from kcm.reconcile.memory import Memory
 from kcm.reconcile.metrics import SYNC, SyncMetrics
 from kcm.reconcile.plan import Plan
-from kcm.redisio import Fence, RedisIO
 from kcm.store.writes import observing
 from kcm.store.writes.observing import Author, Observer, SyncEnd
 
@@ -362,40 +362,3 @@ class Runner:
         if carried.plan.requeue_after is not None:
             return SyncResult.requeue_after(carried.plan.requeue_after)
         return SyncResult.done()
-
-
-# --- The memory of a controller about a key, kept in Redis from one sync to the next.
-#
-# The next sync of the key, by any worker, sees what the last one saved. Only the holder of the key
-# changes it. It may be lost when the server loses data, so it must hold only what can be computed
-# again.
-
-
-class Memory:
-    """Reads and writes the memory of one controller."""
-
-    def __init__(self, io: RedisIO, controller: str) -> None:
-        self._io = io
-        self._controller = controller
-
-    def load(self, key: str) -> dict[str, str]:
-        """Returns what the last sync of the key saved. Raises Temporary."""
-        entries = self._io.execute("HGETALL", self._io.keys.memory(self._controller, key))
-        return {name.decode(): value.decode() for name, value in entries.items()}
-
-    def save(
-        self, key: str, before: Mapping[str, str], after: Mapping[str, str], fence: Fence
-    ) -> None:
-        """Saves `after` in place of `before`, which `load` returned. Raises Fenced and
-        Temporary.
-        """
-        gone = [name for name in before if name not in after]
-        changed = [p for pair in after.items() if before.get(pair[0]) != pair[1] for p in pair]
-        if not gone and not changed:
-            return
-        where = self._io.keys.memory(self._controller, key)
-        reply = self._io.call("memory_save", *fence.args(), where, len(gone), *gone, *changed)
-        if reply[0] == "FENCED":
-            raise errors.Fenced(
-                f"the memory of {key} was not saved: another sync has taken the key"
-            )

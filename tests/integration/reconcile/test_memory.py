@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from kcm import errors
-from kcm.reconcile.runner import Memory
+from kcm.reconcile.memory import Memory
 from kcm.redisio import Fence, RedisIO
 
 FENCE = Fence("held", "key", "7")
