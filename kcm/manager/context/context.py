@@ -26,15 +26,12 @@ from kcm.coordination.failovers import failover_loops
 from kcm.coordination.lease import DURATION
 from kcm.coordination.presence import Member, Presence
 from kcm.coordination.workqueue import Renewer, Standby, WorkQueue
-from kcm.informers.factory import SharedInformerFactory
-from kcm.informers.options import InformerOptions
-from kcm.informers.source import LevelSource, ListerWatcher
 from kcm.interpreter import tune
 from kcm.loops import Host, Loop, ThreadHost, contain
 from kcm.manager.context.admission import NOBODY, CachedAdmissionRules
 from kcm.manager.context.clients import Client, ClientBuilder, RemoteUse
 from kcm.manager.context.discovery import Discovery
-from kcm.manager.context.informing import choose_options
+from kcm.manager.context.informing import build_caches, choose_options
 from kcm.manager.context.observing import CountingObserver
 from kcm.manager.context.selection import Selection, select
 from kcm.manager.queues import TICKS_QUEUE
@@ -53,7 +50,6 @@ from kcm.redisio import RedisIO
 from kcm.redisio.checks import check_server
 from kcm.settings import Settings
 from kcm.store import Store
-from kcm.store.definitions import Definitions
 from kcm.store.objects import ObjectStore
 from kcm.store.remote.kubeconfig import connect
 
@@ -297,7 +293,7 @@ def build_context(
         io=shared.io,
         store=shared.store,
         objects=shared.objects,
-        caches=_build_caches(
+        caches=build_caches(
             clients,
             shared,
             observer,
@@ -362,28 +358,6 @@ def _build_cloud(
     io = clients.client("cloud-provider").io
     provider = create_provider(name, ProviderSettings(io, clock, options.cloud.cloud_config))
     return CloudCaller(provider, options.cloud.cluster_name)
-
-
-def _build_caches(
-    clients: ClientBuilder,
-    shared: Client,
-    observer: CountingObserver,
-    discovery: Discovery,
-    *,
-    options: InformerOptions,
-    rng: random.Random | None,
-) -> Caches:
-    source: ListerWatcher = clients.client("shared-informers").objects
-    if not options.threaded and clients.remote is None:
-        source = LevelSource(shared.store)
-    clock = shared.store.clock
-    factory = SharedInformerFactory(
-        source, clock=clock, options=options, observer=observer, rng=rng
-    )
-    if clients.remote is not None:
-        return Caches(factory, shared.metrics, clients.scheme, discover=discovery.refresh)
-    definitions = Definitions(shared.store, clock)
-    return Caches(factory, shared.metrics, clients.scheme, definitions.refresh)
 
 
 def require_store(context: ControllerContext) -> None:
