@@ -87,7 +87,7 @@ class Model(BaseModel):
     )
 
     @classmethod
-    def model_rebuild(cls, **options: Any) -> bool | None:
+    def model_rebuild(cls, *, _parent_namespace_depth: int = 2, **options: Any) -> bool | None:
         """Builds pydantic's schema of the class, and before it those of the structs that it has.
 
         The schema of a class refers to those that are built, and includes the others: without the
@@ -95,8 +95,10 @@ class Model(BaseModel):
         five times as long.
         """
         for struct in _list_structs_without_schema(cls, {cls}):
-            super(Model, struct).model_rebuild()
-        return super().model_rebuild(**options)
+            super(Model, struct).model_rebuild(raise_errors=False)
+        # The names of the caller's frame, which is one further away than pydantic counts.
+        depth = _parent_namespace_depth + 1
+        return super().model_rebuild(_parent_namespace_depth=depth, **options)
 
     def __setattr__(self, name: str, value: Any) -> None:
         """Raises TypeError for an object that is shared by a cache."""

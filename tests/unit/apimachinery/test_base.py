@@ -199,3 +199,14 @@ def test_a_fault_below_a_struct_with_a_schema_is_told_with_its_path() -> None:
     with pytest.raises(ValidationError) as failed:
         Branch.model_validate_json('{"branches": [{"byName": {"b": {"name": 1}}}]}')
     assert failed.value.errors()[0]["loc"] == ("branches", 0, "byName", "b", "name")
+
+
+def test_a_class_of_a_function_may_name_one_that_comes_later() -> None:
+    class Early(Model):
+        late: "Late | None" = None
+
+    class Late(Model):
+        name: str = ""
+
+    Early.model_rebuild()
+    assert Early.model_validate_json('{"late": {"name": "a"}}').late == Late(name="a")
