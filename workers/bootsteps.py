@@ -19,6 +19,7 @@ from typing import Any
 
 import structlog
 from celery import bootsteps, signals
+from celery.concurrency.thread import TaskPool as ThreadPool
 
 from kcm.settings import Settings
 from workers.process import process_of
@@ -83,6 +84,13 @@ def runs_in_own_process(worker: Any) -> bool:
     return not getattr(worker.pool_cls, "uses_semaphore", False)
 
 
+def count_threads(worker: Any) -> int:
+    """Returns how many tasks the worker runs at a time. `solo` runs one, whatever its concurrency
+    is.
+    """
+    return int(worker.concurrency) if issubclass(worker.pool_cls, ThreadPool) else 1
+
+
 class ManagerStep(bootsteps.StartStopStep):  # type: ignore[misc] # celery has no types
     """Runs the manager as long as the worker runs."""
 
@@ -92,7 +100,7 @@ class ManagerStep(bootsteps.StartStopStep):  # type: ignore[misc] # celery has n
         worker.kcm_manager = None
         if Settings().worker_manager:
             if runs_in_own_process(worker):
-                process_of(worker.app).manage(worker.concurrency)
+                process_of(worker.app).manage(count_threads(worker))
             else:
                 worker.kcm_manager = ManagerProcess()
         if worker.kcm_manager is not None:
