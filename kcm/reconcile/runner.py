@@ -144,17 +144,17 @@ class Runner:
         Redis is unavailable.
         """
         waits_until = self._clock.monotonic() + RUN_LIMIT
-        ended: list[_Ended] = []
+        synced = 0
         leases: Sequence[KeyLease] = self._queue.take(named, max_keys)
         while leases:
-            burst, runs_empty = self._sync_burst(leases, max_keys, budget)
-            ended += burst
+            burst, is_empty = self._sync_burst(leases, max_keys, budget)
             failed = [(end.lease.key, end.error) for end in burst if end.error is not None]
             if failed:
                 raise SyncFailed(_join_failures(failed))
-            waits = runs_empty and self._clock.monotonic() < waits_until
+            synced += len(burst)
+            waits = is_empty and self._clock.monotonic() < waits_until
             leases = self._standby.wait(self._queue.name) if waits else []
-        return len(ended)
+        return synced
 
     def _sync_burst(
         self, leases: Sequence[KeyLease], max_keys: int, budget: float
