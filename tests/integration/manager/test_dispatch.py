@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager
 from functools import partial
 
 import pytest
@@ -10,7 +12,7 @@ import pytest
 from kcm.api.scheme import BUILT_IN
 from kcm.clock import RealClock
 from kcm.coordination import FencedLease
-from kcm.coordination.workqueue import Addition, Standby
+from kcm.coordination.workqueue import Addition, KeyLease, Standby
 from kcm.manager.context.context import ControllerContext
 from kcm.manager.dispatch import Dispatcher, KindDispatcher, WatchRoute
 from kcm.manager.recovery import recover
@@ -128,9 +130,9 @@ def test_a_key_is_sent_at_once_with_the_positions_before_it(bench: Bench, io: Re
     assert position.decode() == last.metadata.resource_version
 
 
-def test_a_run_of_this_process_that_waits_gets_its_key_at_once(
-    context: ControllerContext, io: RedisIO
-) -> None:
+@contextmanager
+def waiting_run(context: ControllerContext) -> Iterator[tuple[Bench, Future[Sequence[KeyLease]]]]:
+    """Gives a leading manager with a run that waits, and a pod that the run is to sync."""
     context.standby = Standby(threads=2)
     bench = Bench(context, "one")
     bench.lead()
@@ -138,8 +140,15 @@ def test_a_run_of_this_process_that_waits_gets_its_key_at_once(
     with ThreadPoolExecutor(1) as pool:
         run = pool.submit(context.standby.wait, "recording", 30.0)
         until(lambda: context.standby.list_waiting() == ("recording",))
-        Store(io).create(pod("a", labels={"for": "web"}))
+        Store(context.io).create(pod("a", labels={"for": "web"}))
         bench.settle()
+        yield bench, run
+
+
+def test_a_run_of_this_process_that_waits_gets_its_key_at_once(
+    context: ControllerContext, io: RedisIO
+) -> None:
+    with waiting_run(context) as (bench, run):
         bench.dispatcher.send()
         assert [lease.key for lease in run.result(10)] == ["default/web"]
     assert take_waiting_keys(io) == set()
@@ -148,15 +157,7 @@ def test_a_run_of_this_process_that_waits_gets_its_key_at_once(
 def test_a_run_that_waits_ends_when_its_key_cannot_be_sent(
     context: ControllerContext, io: RedisIO
 ) -> None:
-    context.standby = Standby(threads=2)
-    bench = Bench(context, "one")
-    bench.lead()
-    bench.start()
-    with ThreadPoolExecutor(1) as pool:
-        run = pool.submit(context.standby.wait, "recording", 30.0)
-        until(lambda: context.standby.list_waiting() == ("recording",))
-        Store(io).create(pod("a", labels={"for": "web"}))
-        bench.settle()
+    with waiting_run(context) as (bench, run):
         io.execute("HSET", io.keys.lease("dispatch:pods"), "token", "9")
         bench.dispatcher.send()
         assert run.result(10) == []
