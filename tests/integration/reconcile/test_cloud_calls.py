@@ -99,7 +99,7 @@ def test_other_keys_go_on_while_a_call_is_slow(
         until(partial(lambda key, answer: remembered(io, key) == answer, key, answer), key)
     assert remembered(io, "slow") is None
     until(lambda: queue.stats().running == 1, "only the slow key is in flight")
-    assert [lease.key for lease in context.renewer.held()] == ["slow"]
+    until(lambda: [lease.key for lease in context.renewer.held()] == ["slow"], "the others' leases")
     Asking.provider.answered.set()
     until(lambda: remembered(io, "slow") == "east/slow", "the slow answer")
     until(lambda: queue.stats().running == 0, "the end of the slow sync")

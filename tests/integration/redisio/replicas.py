@@ -53,6 +53,8 @@ class Server:
         until(self._answers, f"{self.name} answers")
 
     def _answers(self) -> bool:
+        assert self._process is not None
+        assert self._process.poll() is None, (self._folder / "log").read_text()
         try:
             return bool(self.client.ping())
         except redis.RedisError:
