@@ -11,8 +11,8 @@ from __future__ import annotations
 import json
 import threading
 import uuid
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from typing import Any
 
 import redis
@@ -20,30 +20,21 @@ import structlog
 
 from kcm import errors
 from kcm.redisio import scripts
+from kcm.redisio.commands import Argument, Command, Reply, encode, pack
 from kcm.redisio.driver import RETRIES, connect
 from kcm.redisio.keys import Keys
 from kcm.redisio.links import Links
+from kcm.redisio.quick import LinkError, QuickPool
 from kcm.redisio.replication import ReplicationWait
+from kcm.redisio.translation import translate_errors
 from kcm.settings import Settings
 
 log = structlog.get_logger("kcm.redis")
 
 FORMAT_VERSION = 1
 _TIME_DIGITS = 15  # of a time in milliseconds, as in lib_core.lua
-# The code words that the driver cuts off its exceptions' texts.
-_CUT_CODES = {
-    redis.exceptions.OutOfMemoryError: "OOM ",
-    redis.exceptions.ReadOnlyError: "READONLY ",
-}
-
 # The scripts that store objects, whose writes are promised to clients.
 _PROMISED = frozenset({"store_write", "store_purge"})
-
-# Seconds between closing all connections because a master misses replicas, as each process asks it
-# many times a second.
-_NO_REPLICAS = 5.0
-
-Argument = str | bytes | int | float
 
 
 def new_call_id() -> str:
@@ -77,6 +68,10 @@ class RedisIO:
         if self.settings.redis_durability == "replicated":
             self._replication = self.links.share_replication_wait(self._build_replication_wait)
         self._client = connect(self.settings, name, RETRIES if patient else 0, self.links)
+        self._is_patient = patient
+        self._callbacks: dict[Argument, Callable[[Reply], Reply]] = dict(
+            self._client.response_callbacks
+        )
         self.epoch = ""  # as this process knows it; "" before the first attach
         self.term = ""  # the replication id of the server in this epoch
         self.data_id = ""  # the data id, which changes when the store was emptied
@@ -274,26 +269,33 @@ class RedisIO:
         value = f"+{round(ahead * 1000)}" if moment is None else f"{round(moment * 1000)}"
         self.execute("HSET", self.keys.meta(), "time", value)
 
-    def pipeline(self, commands: Sequence[Sequence[Argument]]) -> list[Any]:
+    def pipeline(self, commands: Sequence[Command]) -> list[Reply]:
         """Sends several plain commands in one round trip, without a transaction. Returns the
         replies.
         """
-        with translate_errors(self.links), self._client.pipeline(transaction=False) as pipe:
-            for command in commands:
-                pipe.execute_command(*map(encode, command))  # type: ignore[no-untyped-call] # the driver's gap
-            return list(pipe.execute())
+        replies = self.pipeline_each(commands)
+        for command, reply in zip(commands, replies, strict=True):
+            if isinstance(reply, Exception):
+                with translate_errors(self.links, command):
+                    raise reply
+        return replies
 
-    def pipeline_each(
-        self, commands: Sequence[Sequence[Argument]], *, at_once: bool = False
-    ) -> list[Any]:
+    def pipeline_each(self, commands: Sequence[Command], *, at_once: bool = False) -> list[Reply]:
         """Sends several plain commands, and returns the replies, of which some may be exceptions.
 
         With `at_once`, they are one transaction. Raises: StoreUnavailable.
         """
-        with translate_errors(self.links), self._client.pipeline(transaction=at_once) as pipe:
-            for command in commands:
-                pipe.execute_command(*map(encode, command))  # type: ignore[no-untyped-call] # the driver's gap
-            return list(pipe.execute(raise_on_error=False))
+        with translate_errors(self.links):
+            if at_once:
+                return self._drive_all(commands, at_once=True)
+            try:
+                replies = self._exchange(commands)
+            except LinkError:
+                return self._drive_all(commands)
+        return [
+            reply if isinstance(reply, Exception) else self._parse(command, reply)
+            for command, reply in zip(commands, replies, strict=True)
+        ]
 
     def scan(self, pattern: str) -> Iterator[str]:
         """Yields every key that matches a glob, without blocking the server as KEYS would."""
@@ -316,8 +318,43 @@ class RedisIO:
         with translate_errors(self.links):
             return dict(self._client.info(section))
 
-    def _execute(self, *command: Argument) -> Any:
+    def _execute(self, *command: Argument) -> Reply:
+        try:
+            (reply,) = self._exchange([command])
+        except LinkError:
+            return self._drive(*command)
+        if isinstance(reply, Exception):
+            raise reply
+        return self._parse(command, reply)
+
+    def _exchange(self, commands: Sequence[Command]) -> list[Reply]:
+        """Sends commands once, and returns the replies, of which some may be exceptions.
+
+        Raises: LinkError, after which the driver has to send them.
+        """
+        pool = self._client.connection_pool
+        if not self._is_patient or not isinstance(pool, QuickPool):
+            raise LinkError("Sentinel, and what is sent only once, are left to the driver")
+        try:
+            return pool.exchange(b"".join(map(pack, commands)), len(commands))
+        except LinkError as error:
+            self.links.note_failure(error.__cause__)
+            raise
+
+    def _parse(self, command: Command, reply: Reply) -> Reply:
+        """Returns a reply as the driver would."""
+        callback = self._callbacks.get(command[0])
+        return reply if callback is None else callback(reply)
+
+    def _drive(self, *command: Argument) -> Reply:
+        """Sends a command with the driver, and its retries."""
         return self._client.execute_command(*map(encode, command))  # type: ignore[no-untyped-call] # the driver's gap
+
+    def _drive_all(self, commands: Sequence[Command], *, at_once: bool = False) -> list[Reply]:
+        with self._client.pipeline(transaction=at_once) as pipe:
+            for command in commands:
+                pipe.execute_command(*map(encode, command))  # type: ignore[no-untyped-call] # the driver's gap
+            return list(pipe.execute(raise_on_error=False))
 
     def drop(self) -> None:
         """Closes the idle connections, such as those to a server that is no longer the master."""
@@ -341,45 +378,3 @@ def _apply_set_time(wall: float, time_set: bytes | None) -> float:
     if not digits.isdigit() or len(digits) > _TIME_DIGITS:
         return wall
     return (wall if ahead else 0.0) + int(digits) / 1000
-
-
-def to_text(argument: Argument) -> str:
-    """Returns an argument for people."""
-    return argument.decode(errors="replace") if isinstance(argument, bytes) else str(argument)
-
-
-def encode(argument: Argument) -> Argument:
-    """Returns an argument in a form that the driver sends, even for names that are not UTF-8."""
-    if isinstance(argument, str) and not argument.isascii():
-        return argument.encode("utf-8", "surrogateescape")
-    return argument
-
-
-@contextmanager
-def translate_errors(links: Links, command: Sequence[Argument] = ()) -> Iterator[None]:
-    """Raises the driver's exceptions in the block, whose calls use these links, as those of
-    `kcm.errors`.
-
-    With `command`, which the block sends, an error about the type of its key names the key.
-    """
-    try:
-        yield
-    except (
-        redis.exceptions.ConnectionError,
-        redis.exceptions.TimeoutError,
-        OSError,  # opening a connection reads files, for which there may be no descriptor
-    ) as error:
-        raise errors.StoreUnavailable(f"Redis does not answer: {error}") from error
-    except redis.exceptions.ResponseError as error:
-        text = _CUT_CODES.get(type(error), "") + str(error)
-        if command and errors.is_about_type(text):
-            text = f"{to_text(command[1])}: {text}"
-        translated = errors.from_redis(text)
-        if type(translated) is errors.WritesRefused:
-            links.doubt_announced_master()
-            # The name, or the sentinel, may lead to another server by now. A master that misses
-            # replicas is most likely the master still.
-            links.drop(every=_NO_REPLICAS if "NOREPLICAS" in text else 0.0)
-        raise translated from error
-    except redis.exceptions.RedisError as error:
-        raise errors.KcmError(f"the Redis client failed: {error}") from error

@@ -12,6 +12,7 @@ from redis.retry import Retry
 from kcm import __version__
 from kcm.redisio import sentinel
 from kcm.redisio.links import Links
+from kcm.redisio.quick import QuickPool
 from kcm.settings import Settings
 
 RETRIES = 3  # within one call, 50 ms to 1 s apart: enough for a restart of the server
@@ -30,10 +31,7 @@ class _LinkRetry(Retry):
 
     def call_with_retry(self, do: Any, fail: Any, *args: Any, **options: Any) -> Any:
         def drop_idle_links(error: Exception, *more: int) -> None:
-            if isinstance(error, redis.exceptions.TimeoutError):
-                self._links.drop_idle()
-            elif "is now a slave" in str(error):  # as the driver says for READONLY
-                self._links.doubt_announced_master()
+            self._links.note_failure(error)
             fail(error, *more)
 
         return super().call_with_retry(do, drop_idle_links, *args, **options)
@@ -61,6 +59,6 @@ def connect(
     if sentinel.is_sentinel(url):
         client = sentinel.parse(url).connect(options, links)
     else:
-        client = redis.Redis.from_url(url, **options)
+        client = redis.Redis.from_pool(QuickPool.from_url(url, **options))
     links.add(client.connection_pool)
     return client

@@ -86,6 +86,13 @@ class Links:
         address, until = self._announced
         return address if time.monotonic() < until else None
 
+    def note_failure(self, error: BaseException | None) -> None:
+        """Notes the driver's error of a connection, before its command is sent again."""
+        if isinstance(error, redis.exceptions.TimeoutError):
+            self.drop_idle()
+        elif "is now a slave" in str(error):  # as the driver says for READONLY
+            self.doubt_announced_master()
+
     def drop_idle(self) -> None:
         """Closes all idle connections.
 

@@ -21,20 +21,15 @@ import structlog
 from redis.connection import Connection, DefaultParser, UnixDomainSocketConnection
 
 from kcm.redisio import greenlets
-from kcm.redisio.connection import Argument, RedisIO, encode, translate_errors
+from kcm.redisio.commands import Argument, Command, Reply, pack
+from kcm.redisio.connection import RedisIO
+from kcm.redisio.quick import LinkError
 from kcm.settings import Settings
 
 log = structlog.get_logger("kcm.redis")
 
 LONG_REPLY = 64 * 1024  # bytes; handling a longer reply would stop the event loop for too long
 RETRY_AFTER = 1.0  # seconds after a failed connection until the next attempt
-
-Reply = Any
-Command = Sequence[Argument]
-
-
-class LinkError(Exception):
-    """Raised when the shared connection fails before a reply has arrived."""
 
 
 @dataclass(slots=True)
@@ -168,9 +163,6 @@ class PipelinedIO(RedisIO):
         self._connecting: asyncio.Task[_Link] | None = None
         self._ending: asyncio.Task[None] | None = None
         self._connect_at = 0.0  # the time of the next attempt, on the loop's clock
-        self._callbacks: dict[Argument, Callable[[Reply], Reply]] = dict(
-            self._client.response_callbacks
-        )
         self.links.add_other(self)
 
     def call(self, name: str, *args: Argument, call_id: str | None = None) -> list[str]:
@@ -184,29 +176,6 @@ class PipelinedIO(RedisIO):
     def confirm(self, term: str) -> None:
         if self._replication is not None:
             greenlets.block(partial(super().confirm, term))
-
-    def pipeline(self, commands: Sequence[Command]) -> list[Reply]:
-        if not greenlets.is_running():
-            return super().pipeline(commands)
-        with translate_errors(self.links):
-            try:
-                replies = self._exchange(commands)
-            except LinkError:
-                return greenlets.block(partial(super().pipeline, commands))
-        return [self._parse_own(*pair) for pair in zip(commands, replies, strict=True)]
-
-    def pipeline_each(self, commands: Sequence[Command], *, at_once: bool = False) -> list[Reply]:
-        each = partial(super().pipeline_each, commands, at_once=at_once)
-        if at_once or not greenlets.is_running():
-            return greenlets.block(each)
-        try:
-            replies = self._exchange(commands)
-        except LinkError:
-            return greenlets.block(each)
-        return [
-            reply if isinstance(reply, Exception) else self._parse(command, reply)
-            for command, reply in zip(commands, replies, strict=True)
-        ]
 
     def scan(self, pattern: str) -> Iterator[str]:
         if not greenlets.is_running():
@@ -228,26 +197,16 @@ class PipelinedIO(RedisIO):
             self._link.close()
         super().close()
 
-    def _execute(self, *command: Argument) -> Reply:
-        if not greenlets.is_running():
-            return super()._execute(*command)
-        try:
-            (reply,) = self._exchange([command])
-        except LinkError:
-            return greenlets.block(partial(super()._execute, *command))
-        return self._parse(command, reply)
+    def _drive(self, *command: Argument) -> Reply:
+        return greenlets.block(partial(super()._drive, *command))
 
-    def _parse_own(self, command: Command, reply: Reply) -> Reply:
-        """Parses a reply, and names the command's key in an error about its type."""
-        with translate_errors(self.links, command):
-            return self._parse(command, reply)
+    def _drive_all(self, commands: Sequence[Command], *, at_once: bool = False) -> list[Reply]:
+        return greenlets.block(partial(super()._drive_all, commands, at_once=at_once))
 
     def _exchange(self, commands: Sequence[Command]) -> list[Reply]:
-        """Sends commands over the link, and returns the replies, of which some may be exceptions.
-
-        Raises: LinkError.
-        """
-        packed = b"".join(map(_pack, commands))
+        if not greenlets.is_running():
+            return super()._exchange(commands)
+        packed = b"".join(map(pack, commands))
         link = self._link
         if link is None or not link.is_open:
             link = greenlets.wait_for(self._open_link())
@@ -258,13 +217,6 @@ class PipelinedIO(RedisIO):
                 raise LinkError(str(reply))
         greenlets.raise_if_long(sum(map(_size, replies)), LONG_REPLY)
         return replies
-
-    def _parse(self, command: Command, reply: Reply) -> Reply:
-        """Returns a reply as the driver would. Raises a reply that is an exception."""
-        if isinstance(reply, Exception):
-            raise reply
-        callback = self._callbacks.get(command[0])
-        return reply if callback is None else callback(reply)
 
     async def _open_link(self) -> _Link:
         """Returns the open link. Concurrent callers wait for the same attempt."""
@@ -324,16 +276,7 @@ class PipelinedIO(RedisIO):
         commands.append(["CLIENT", "SETNAME", self.name or "kcm"])
         if options.get("db"):
             commands.append(["SELECT", options["db"]])
-        return b"".join(map(_pack, commands)), len(commands)
-
-
-def _pack(command: Command) -> bytes:
-    name = command[0]
-    if isinstance(name, str) and " " in name:  # "SCRIPT LOAD" is sent as two arguments
-        command = [*name.split(), *command[1:]]
-    arguments: Any = tuple(map(encode, command))  # the stub knows tuples of one only
-    packed: bytes = hiredis.pack_command(arguments)
-    return packed
+        return b"".join(map(pack, commands)), len(commands)
 
 
 def _size(reply: Reply) -> int:

@@ -8,9 +8,9 @@ from typing import Any
 
 import redis
 
-from kcm.redisio.connection import translate_errors
 from kcm.redisio.driver import connect
 from kcm.redisio.links import Links
+from kcm.redisio.translation import translate_errors
 from kcm.settings import Settings
 
 

@@ -9,7 +9,7 @@ from itertools import islice
 from kcm import errors
 from kcm.coordination.workqueue.types import KeyLease, parse_leases
 from kcm.redisio import Fence, RedisIO
-from kcm.redisio.connection import Argument
+from kcm.redisio.commands import Argument
 
 _CHUNK = 1000  # keys per call, so that a script takes less than about 10 ms
 

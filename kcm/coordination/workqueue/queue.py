@@ -22,7 +22,7 @@ from kcm.coordination.workqueue.types import (
     parse_stats,
 )
 from kcm.redisio import Fence, RedisIO
-from kcm.redisio.connection import Argument
+from kcm.redisio.commands import Argument
 from kcm.redisio.scripts import NO_FENCE
 
 _DRAIN_POLL = 0.1  # seconds between checks for keys in flight

@@ -13,7 +13,7 @@ from typing import Any
 
 from kcm.clock import Clock
 from kcm.redisio import Keys, RedisIO
-from kcm.redisio.connection import Argument
+from kcm.redisio.commands import Argument
 from kcm.settings import Settings
 from kcm.store.memory.data import MemoryData
 from kcm.store.memory.limiters import set_limits

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from kcm.redisio.connection import Argument
+from kcm.redisio.commands import Argument
 from kcm.store.memory.data import MemoryData
 
 

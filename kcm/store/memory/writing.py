@@ -13,7 +13,7 @@ from typing import Any
 
 from pydantic_core import from_json
 
-from kcm.redisio.connection import Argument
+from kcm.redisio.commands import Argument
 from kcm.store.memory.data import MemoryData
 from kcm.store.memory.limiters import take_token
 from kcm.store.writes.guards import GuardKind

@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from kcm import errors
 from kcm.redisio import Fence, RedisIO
-from kcm.redisio.connection import Argument
+from kcm.redisio.commands import Argument
 from kcm.redisio.scripts import NO_FENCE
 from kcm.store.writes import observing
 from kcm.store.writes.items import Encoded, WriteItem, WriteResult

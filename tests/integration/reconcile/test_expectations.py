@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import pytest
 
 from kcm import errors
 from kcm.reconcile.expectations import EXPECTATIONS_TIMEOUT, ControllerExpectations, Pending
 from kcm.redisio import Fence, RedisIO
+from kcm.redisio.quick import QuickPool
 from tests.server_clock import step
 
 KEY = "default/web"
@@ -112,15 +111,17 @@ def test_only_who_holds_the_key_may_set_or_forget_them(
 def test_setting_them_again_after_a_lost_reply_does_not_undo_an_observation(
     io: RedisIO, expectations: ControllerExpectations, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    sent: list[tuple[object, ...]] = []
-    send: Callable[..., object] = io.driver.execute_command
+    pool = io.driver.connection_pool
+    assert isinstance(pool, QuickPool)
+    sent: list[bytes] = []
+    send = pool.exchange
 
-    def record(*command: object, **options: object) -> object:
-        sent.append(command)
-        return send(*command, **options)
+    def record(packed: bytes, count: int) -> list[object]:
+        sent.append(packed)
+        return send(packed, count)
 
-    monkeypatch.setattr(io.driver, "execute_command", record)
+    monkeypatch.setattr(pool, "exchange", record)
     expectations.expect(KEY, creations=["web-a"])
     expectations.observe_changes(KEY, creations=["web-a"])
-    send(*sent[0])  # the driver repeats the first call
+    send(sent[0], 1)  # the first call is repeated
     assert expectations.satisfied(KEY)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import resource
-from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -13,6 +12,7 @@ from kcm import errors
 from kcm.api.scheme import BUILT_IN
 from kcm.redisio import Links, RedisIO, scripts
 from kcm.redisio.embedded import EmbeddedServer
+from kcm.redisio.quick import LinkError, QuickPool
 from kcm.settings import Settings
 from kcm.store import Store
 from tests.misconf import unable_to_persist
@@ -184,25 +184,27 @@ class TestEmptied:
 
 
 class _DropsReplies:
-    """Wraps the driver: on demand it executes a script, drops the reply, and executes it again."""
+    """Wraps the pool: on demand the connection fails when a script has run, before its reply."""
 
     def __init__(self, io: RedisIO) -> None:
-        self._original: Callable[..., Any] = io.driver.execute_command
+        pool = io.driver.connection_pool
+        assert isinstance(pool, QuickPool)
+        self._original = pool.exchange
         self.drop_next = False
         self.dropped = 0
-        io.driver.execute_command = self  # type: ignore[method-assign] # the fault we inject
+        pool.exchange = self  # type: ignore[method-assign] # the fault we inject
 
-    def __call__(self, *command: Any, **options: Any) -> Any:
-        reply = self._original(*command, **options)
-        if command[0] == "EVALSHA" and self.drop_next:
+    def __call__(self, packed: bytes, count: int) -> list[Any]:
+        replies = self._original(packed, count)
+        if b"EVALSHA" in packed and self.drop_next:
             self.drop_next = False
             self.dropped += 1
-            return self._original(*command, **options)
-        return reply
+            raise LinkError("the reply was dropped")
+        return replies
 
 
 def test_a_write_whose_reply_is_lost_happens_once(io: RedisIO) -> None:
-    """The driver sends the same command again after a lost reply."""
+    """The driver sends the command again whose reply was lost."""
     store = Store(io)
     faults = _DropsReplies(io)
     faults.drop_next = True

@@ -14,7 +14,7 @@ from kcm.api.core_v1 import ResourceQuota, ResourceQuotaSpec, ResourceQuotaStatu
 from kcm.apimachinery.meta_v1 import ObjectMeta
 from kcm.apimachinery.quantity import Quantity
 from kcm.redisio import RedisIO, greenlets
-from kcm.redisio.connection import Argument
+from kcm.redisio.commands import Argument
 from kcm.redisio.greenlets import TooLong
 from kcm.redisio.pipelining import LONG_REPLY, PipelinedIO
 from kcm.settings import Settings

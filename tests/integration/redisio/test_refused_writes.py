@@ -65,10 +65,10 @@ def test_a_refused_write_may_be_tried_again(
 def test_a_link_to_a_demoted_server_is_not_used_again(io: RedisIO) -> None:
     store = Store(io)
     store.create(pod("before"))
-    link = io.driver.client_id()
+    link = io.execute("CLIENT ID")
     with demoted(io), pytest.raises(errors.WritesRefused):
         store.create(pod("meanwhile"))
-    assert io.driver.client_id() != link
+    assert io.execute("CLIENT ID") != link
 
 
 def test_links_to_a_master_without_replicas_are_closed_now_and_then(io: RedisIO) -> None:
@@ -79,5 +79,5 @@ def test_links_to_a_master_without_replicas_are_closed_now_and_then(io: RedisIO)
         for _ in range(5):
             with pytest.raises(errors.WritesRefused):
                 store.create(pod("meanwhile"))
-            links.add(io.driver.client_id())
+            links.add(io.execute("CLIENT ID"))
     assert len(links) == 1

@@ -10,6 +10,7 @@ import pytest
 from kcm import errors
 from kcm.redisio import RedisIO
 from kcm.redisio.pipelining import PipelinedIO
+from kcm.redisio.quick import QuickPool
 from kcm.settings import Settings
 from kcm.store import Store
 from kcm.testing.waiting import until
@@ -104,10 +105,11 @@ def test_a_link_that_is_in_use_is_closed_once_it_is_free(
     replicas.master = second = replicas.servers[1]
     second.promote()
     pool = client.io.driver.connection_pool
-    in_use = pool.get_connection()
+    assert isinstance(pool, QuickPool)
+    in_use = pool.take()
     client.lead()
     client.create("new")
-    pool.release(in_use)
+    pool.put_back(in_use)
     assert client.store.count(PODS) == len(stored_versions(second)) == 2
 
 

@@ -8,7 +8,8 @@ from typing import Any, cast
 
 import pytest
 
-from kcm.redisio.pipelining import LinkError, _Link
+from kcm.redisio.pipelining import _Link
+from kcm.redisio.quick import LinkError
 
 
 class RecordingTransport:
