@@ -1,13 +1,13 @@
 # Three images: `kcm` for all of kcm's processes, `redis` with its users and its start scripts, and
 # `haproxy` for several API servers.
-FROM python:3.11-slim AS build
+FROM python:3.13-slim AS build
 WORKDIR /src
 COPY locks/kcm.txt locks/
 RUN pip wheel --no-cache-dir --wheel-dir /wheels --require-hashes -r locks/kcm.txt
 COPY . .
 RUN pip wheel --no-cache-dir --wheel-dir /wheels --no-deps .
 
-FROM python:3.11-slim AS kcm
+FROM python:3.13-slim AS kcm
 # The wheels are mounted, not copied: a layer of them would stay in the image.
 RUN --mount=type=bind,from=build,source=/wheels,target=/wheels \
     pip install --no-cache-dir --no-index --find-links /wheels kcm \

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from tests.compose.engine import ROOT, Engine, NoEngineError
 
-PYTHON, REDIS = "docker.io/library/python:3.11-slim", "docker.io/library/redis:7.4-alpine"
+PYTHON, REDIS = "docker.io/library/python:3.13-slim", "docker.io/library/redis:7.4-alpine"
 HAPROXY = "docker.io/library/haproxy:3.0-alpine"
 _PACKAGES = "python3,python3-venv,python3-pip,redis-server,haproxy,wget,ca-certificates"
 _CERTIFICATES = Path("/etc/ssl/certs/ca-certificates.crt")
@@ -52,11 +52,11 @@ def _stand_in(images: list[str], folder: Path) -> None:
             "apt-get install debootstrap for stand-ins from Debian's packages"
         )
     root = folder / "debian"
-    command = ["debootstrap", "--variant=minbase", f"--include={_PACKAGES}", "bookworm", str(root)]
+    command = ["debootstrap", "--variant=minbase", f"--include={_PACKAGES}", "trixie", str(root)]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-2000:]
     (root / "usr/bin/python").symlink_to("python3")
-    (root / "usr/lib/python3.11/EXTERNALLY-MANAGED").unlink(missing_ok=True)
+    (root / "usr/lib/python3.13/EXTERNALLY-MANAGED").unlink(missing_ok=True)
     if _CERTIFICATES.exists():
         shutil.copy(_CERTIFICATES, root / str(_CERTIFICATES).lstrip("/"))
     if _PIP.exists():
