@@ -63,5 +63,8 @@ def _stand_in(images: list[str], folder: Path) -> None:
         shutil.copy(_PIP, root / str(_PIP).lstrip("/"))
     for image in images:
         with subprocess.Popen(["tar", "-C", root, "-c", "."], stdout=subprocess.PIPE) as tar:
-            command = ["podman", "import", "--change", f"ENV PIP_CERT={_CERTIFICATES}", "-", image]
+            # Debian's own packages of Python, such as packaging, cannot be replaced, only hidden.
+            variables = [f"ENV PIP_CERT={_CERTIFICATES}", "ENV PIP_IGNORE_INSTALLED=1"]
+            changes = [part for variable in variables for part in ("--change", variable)]
+            command = ["podman", "import", *changes, "-", image]
             subprocess.run(command, stdin=tar.stdout, capture_output=True, check=True)
