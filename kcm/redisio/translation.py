@@ -17,7 +17,6 @@ _CUT_CODES = {
     redis.exceptions.ReadOnlyError: "READONLY ",
 }
 
-
 # Seconds between closing all connections because a master misses replicas, as each process asks it
 # many times a second.
 _NO_REPLICAS = 5.0
